@@ -2,7 +2,7 @@
 _batchwise()
 {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
-    local program=${COMP_WORDS[0]} command=${COMP_WORDS[1]} words=
+    local program=${COMP_WORDS[0]} command=${COMP_WORDS[1]} words= option= i
     COMPREPLY=()
 
     if [ "$COMP_CWORD" -eq 1 ]; then
@@ -10,32 +10,36 @@ _batchwise()
         mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
         return
     fi
+    for ((i = COMP_CWORD - 1; i > 1 && ${#option} == 0; i--)); do
+        [[ ${COMP_WORDS[i]} != --* ]] || option=${COMP_WORDS[i]}
+    done
     case $previous in
-    --data | --validation | --model | --save-model | --save-best | --history | --out | --run)
-        compopt -o filenames
-        mapfile -t COMPREPLY < <(compgen -f -- "$current")
-        return
-        ;;
+    --model | --save-model | --save-best | --history | --out | --run | --trace | --tensorboard | --cache) words=files ;;
     --workload) words=$("$program" bench --help 2>/dev/null | sed -n '/^workloads/,/^$/s/^  \([a-z0-9]*\) .*/\1/p') ;;
-    --batch) words="full 1 16 32 64 128" ;;
-    --optimizer) words="adam sgd" ;;
+    --batch) words="full auto 1 16 32 64 128" ;;
+    --optimizer) words="adam adamw sgd rmsprop adagrad adadelta adamax nadam lion" ;;
+    --loss) words="mean_squared_error mean_absolute_error mean_absolute_percentage_error mean_squared_logarithmic_error huber log_cosh
+        binary_crossentropy categorical_crossentropy sparse_categorical_crossentropy hinge squared_hinge categorical_hinge
+        kl_divergence poisson cosine_similarity" ;;
     --class-weight) words="auto" ;;
     --missing) words="error mean zero skip" ;;
+    --separator) words="tab space" ;;
     --checkpoint-every) words="epoch 30s 1000" ;;
     --on-nan) words="stop skip" ;;
     *)
-        case $current in
-        -*) words="$("$program" "$command" --help 2>/dev/null | sed -n 's/^  \(--[a-z-]*\).*/\1/p')" ;;
-        *)
-            if [ "$command" = convert ] || [ "$command" = report ]; then
-                compopt -o filenames
-                mapfile -t COMPREPLY < <(compgen -f -- "$current")
-                return
-            fi
-            ;;
+        # Several files may follow --data.
+        case $option:$current in
+        *:-*) words="$("$program" "$command" --help 2>/dev/null | sed -n 's/^  \(--[a-z-]*\).*/\1/p')" ;;
+        --data:* | --validation:*) words=files ;;
+        *) [ "$command" != convert ] && [ "$command" != report ] || words=files ;;
         esac
         ;;
     esac
-    mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
+    if [ "$words" = files ]; then
+        compopt -o filenames
+        mapfile -t COMPREPLY < <(compgen -f -- "$current")
+    else
+        mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
+    fi
 }
 complete -F _batchwise batchwise

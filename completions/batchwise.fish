@@ -17,14 +17,34 @@ function __batchwise_after
     contains -- $words[-1] $argv
 end
 
-set -l valued --data --validation --model --save-model --save-best --history --out --run --workload --batch --optimizer --missing
+# Whether the last word is an option that takes a value: the help shows it in capitals.
+function __batchwise_valued
+    set -l words (commandline -opc)
+    string match -q -- '--*' $words[-1]
+    and batchwise $words[2] --help 2>/dev/null | string match -qr -- "^  $words[-1] [A-Z]"
+end
+
+# Several files may follow --data.
+function __batchwise_samples
+    set -l options (string match -- '--*' (commandline -opc))
+    contains -- "$options[-1]" --data --validation
+end
+
 complete -c batchwise -f
 complete -c batchwise -n __fish_use_subcommand -a '(__batchwise_commands)'
 complete -c batchwise -n __fish_use_subcommand -a "--help --version"
-complete -c batchwise -n "not __fish_use_subcommand; and not __batchwise_after $valued" -a '(__batchwise_options)'
-complete -c batchwise -n '__batchwise_after --data --validation --model --save-model --save-best --history --out --run' -F
+complete -c batchwise -n "not __fish_use_subcommand; and not __batchwise_valued" -a '(__batchwise_options)'
+complete -c batchwise -n __batchwise_samples -F
+complete -c batchwise -n '__batchwise_after --model --save-model --save-best --history --out --run --trace --tensorboard --cache' -F
 complete -c batchwise -n '__fish_seen_subcommand_from convert report' -F
 complete -c batchwise -n '__batchwise_after --workload' -a '(__batchwise_workloads)'
-complete -c batchwise -n '__batchwise_after --batch' -a 'full 1 16 32 64 128'
-complete -c batchwise -n '__batchwise_after --optimizer' -a 'adam sgd'
+complete -c batchwise -n '__batchwise_after --batch' -a 'full auto 1 16 32 64 128'
+complete -c batchwise -n '__batchwise_after --optimizer' -a 'adam adamw sgd rmsprop adagrad adadelta adamax nadam lion'
+complete -c batchwise -n '__batchwise_after --loss' -a 'mean_squared_error mean_absolute_error mean_absolute_percentage_error \
+mean_squared_logarithmic_error huber log_cosh binary_crossentropy categorical_crossentropy sparse_categorical_crossentropy hinge \
+squared_hinge categorical_hinge kl_divergence poisson cosine_similarity'
+complete -c batchwise -n '__batchwise_after --class-weight' -a auto
 complete -c batchwise -n '__batchwise_after --missing' -a 'error mean zero skip'
+complete -c batchwise -n '__batchwise_after --separator' -a 'tab space'
+complete -c batchwise -n '__batchwise_after --checkpoint-every' -a 'epoch 30s 1000'
+complete -c batchwise -n '__batchwise_after --on-nan' -a 'stop skip'

@@ -42,98 +42,6 @@ static void make_word(char *word, size_t size, const char *text)
     word[n] = 0;
 }
 
-/* Finds the 9 decimal digits of a positive number and its decimal exponent, rounded as printf does: to nearest, halves to even. With
- * value = m 2^e, the digits are those of m 10^k / 2^-e for the k that leaves 9 of them, which 128 bits hold exactly; false if they
- * do not, which is so below 1e-19 and from 1e9 on. */
-static bool find_digits(float value, uint32_t *digits, int *exponent)
-{
-    int e;
-    if (!(value >= 1e-19f && value < 1e9f)) {
-        return false;
-    }
-    unsigned __int128 m = (unsigned __int128)ldexpf(frexpf(value, &e), 24), scaled, tens = 1;
-    int k = 8 - (int)floor(log10((double)value));
-    for (int i = 0; i < k; i++) {
-        tens *= 10;
-    }
-    scaled = m * tens;
-    e -= 24;
-    if (e >= 0) {
-        scaled <<= e;
-    } else {
-        unsigned __int128 half = (unsigned __int128)1 << (-e - 1), lost = scaled & (2 * half - 1);
-        scaled = scaled >> -e;
-        scaled += lost > half || (lost == half && (scaled & 1));
-    }
-    if (scaled < 100000000 || scaled > 999999999) { /* the logarithm was rounded, or the digits up to a power of ten */
-        return false;
-    }
-    *digits = (uint32_t)scaled;
-    *exponent = 8 - k;
-    return true;
-}
-
-/* Writes what "%.9g" does, many times as fast: models have millions of weights. Returns the end; NULL: it is left to printf. */
-static char *put_digits(char *text, float value)
-{
-    uint32_t number;
-    int exponent, count = 9;
-    char digit[9];
-    if (!find_digits(fabsf(value), &number, &exponent)) {
-        return NULL;
-    }
-    for (int i = 8; i >= 0; i--, number /= 10) {
-        digit[i] = (char)('0' + number % 10);
-    }
-    while (count > 1 && digit[count - 1] == '0') {
-        count--;
-    }
-    if (signbit(value)) {
-        *text++ = '-';
-    }
-    bool scientific = exponent < -4;
-    int before = scientific ? 1 : exponent + 1; /* digits before the point */
-    if (before <= 0) {
-        *text++ = '0';
-        *text++ = '.';
-        for (int i = before; i < 0; i++) {
-            *text++ = '0';
-        }
-    }
-    for (int i = 0; i < count || i < before; i++) {
-        if (i == before && i > 0) {
-            *text++ = '.';
-        }
-        *text++ = i < count ? digit[i] : '0';
-    }
-    if (scientific) {
-        *text++ = 'e';
-        *text++ = '-';
-        *text++ = (char)('0' - exponent / 10);
-        *text++ = (char)('0' + -exponent % 10);
-    }
-    return text;
-}
-
-const char *bwi_csource_number(char text[32], float value)
-{
-    if (isnan(value)) {
-        return "NAN";
-    }
-    if (isinf(value)) {
-        return value > 0 ? "INFINITY" : "-INFINITY";
-    }
-    /* Subnormal numbers count as zero, as they do in the library; compilers would warn of such constants. */
-    char *end = put_digits(text, value);
-    if (end) {
-        *end = 0;
-    } else {
-        print(text, 28, "%.9g", fpclassify(value) == FP_SUBNORMAL ? 0 : (double)value);
-    }
-    strcat(text, strpbrk(text, ".e") ? "f" : ".0f");
-    return text;
-}
-
 /* ---- Arrays ---- */
 
 enum { BLOCK = 512, NUMBER_TEXT = 40 }; /* numbers written at a time, and the characters that one takes at most */
@@ -179,7 +87,7 @@ static char *put_numbers(char *text, const float *values, int64_t count, int *co
 }
 
 /* Values of variables are left out until the file is written, when they come piece by piece. */
-static bw_status put_late(const bwi_csource *s, const bwi_variable *variable, bwi_file_out *out)
+static bw_status put_late(const bwi_variable *variable, bwi_file_out *out)
 {
     float values[BLOCK];
     char text[BLOCK * NUMBER_TEXT];
@@ -730,7 +638,7 @@ static bw_status put_arrays(const bwi_csource *s, bwi_file_out *out)
     bw_status status = BW_OK;
     for (int i = 0; i < s->late_count && status == BW_OK; i++) {
         status = bwi_file_put(out, s->arrays.bytes + at, s->late_at[i] - at);
-        status = status == BW_OK ? put_late(s, s->late[i], out) : status;
+        status = status == BW_OK ? put_late(s->late[i], out) : status;
         at = s->late_at[i];
     }
     return status == BW_OK ? bwi_file_put(out, s->arrays.bytes + at, s->arrays.length - at) : status;

@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# The completions of bash, zsh and fish: options whose value is a file complete files in each of them, the values that they offer are
+# the same and those of the documentation, and no option is named that no command has. fish is asked itself where it is installed,
+# zsh checks its syntax. (check_manual.sh asks bash for every option.) Needs BATCHWISE, the path of the command.
+set -euo pipefail
+top=$(cd "$(dirname "$0")/../.." && pwd)
+[ -n "${BATCHWISE:-}" ] || exit 77
+completions=("$top/completions/batchwise.bash" "$top/completions/_batchwise" "$top/completions/batchwise.fish")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+. "${completions[0]}"
+compopt() { :; }
+
+complain() {
+    echo "FAILED: $*"
+    failures=$((failures + 1))
+}
+
+# offers WORD...: what bash completes the last word to
+offers() {
+    COMP_WORDS=("$BATCHWISE" "$@") COMP_CWORD=$#
+    _batchwise
+    echo "${COMPREPLY[*]}"
+}
+
+commands=$("$BATCHWISE" --help | sed -n '/^commands:/,/^$/s/^  \([a-z]*\) .*/\1/p')
+for command in $commands; do "$BATCHWISE" "$command" --help >"$work/$command"; done
+cd "$work"
+touch zz.npz
+for command in $commands; do
+    for option in $(sed -nE '/--validation-split/d;s/^  (--[a-z-]+) (D\.\.\.|M|F|DIR|WHERE)( .*|$)/\1/p' "$command"); do
+        [ "$(offers "$command" "$option" zz)" = zz.npz ] || complain "bash completes no files after $command $option"
+        for file in "${completions[@]:1}"; do
+            grep -q -- "$option\b" "$file" || complain "${file##*/} does not know that files follow $option"
+        done
+    done
+done
+[ "$(offers train --data a.png zz)" = zz.npz ] || complain "bash completes no second file after --data"
+
+# Every option that a completion names exists.
+for file in "${completions[@]}"; do
+    for option in $(grep -oE -- '--[a-z][a-z-]+' "$file" | sort -u); do
+        case $option in --help | --version) continue ;; esac
+        grep -qE -- "^  $option( |\$)" $commands || complain "${file##*/} names $option, which no command has"
+    done
+done
+
+# The values are those of the documentation's first tables, in all three.
+for option in optimizer:optimizers:9 loss:losses:15; do
+    IFS=: read -r option page count <<<"$option"
+    names=$(sed -nE 's/^\| `([a-z_]+)` .*/\1/p' "$top/docs/reference/$page.md" | head -n "$count")
+    for name in $names; do
+        for file in "${completions[@]}"; do
+            grep -qw -- "$name" "$file" || complain "${file##*/} does not offer --$option $name"
+        done
+        [[ " $(offers train --$option "$name") " == *" $name "* ]] || complain "bash does not offer --$option $name"
+    done
+done
+
+if command -v fish >/dev/null; then
+    mkdir bin
+    ln -s "$BATCHWISE" bin/batchwise
+    asked() { PATH=$work/bin:$PATH HOME=$work fish --no-config -c "source '${completions[2]}'; complete -C 'batchwise $1'" | cut -f1; }
+    for command in $commands; do
+        offered=$(asked "$command --")
+        for option in $(sed -n 's/^  \(--[a-z-]*\).*/\1/p' "$command"); do
+            grep -qx -- "$option" <<<"$offered" || complain "fish does not offer $command $option"
+        done
+    done
+    grep -qx zz.npz <<<"$(asked 'train --data a.png zz')" || complain "fish completes no second file after --data"
+    [ -z "$(asked 'train --lr --')" ] || complain "fish offers options where --lr needs a value"
+fi
+if command -v zsh >/dev/null; then
+    zsh -n "${completions[1]}" || complain "zsh does not take ${completions[1]##*/}"
+fi
+[ $failures = 0 ]
