@@ -9,7 +9,7 @@ begin_training() {
 # Killed: its number and the way to go on.
 begin_training killed
 kill -KILL "$(process_of 2)"
-wait_ranks 10 'a killed rank'
+wait_ranks 60 'a killed rank'
 [ "$code" != 0 ] || fail 'a killed rank: expected a failure'
 expect_pattern err 'rank 2 of 4 \(process [0-9]+ on .*\) is gone' 'a killed rank'
 expect_pattern err "to go on from the checkpoint of step [0-9]+: mpirun -n 4 batchwise train --model '.*' .*--resume" 'a killed rank'
@@ -22,7 +22,7 @@ cmp -s whole/model.keras killed/model.keras || fail 'a killed rank: expected the
 # Stopped: found by the watchdog.
 begin_training stopped
 kill -STOP "$(process_of 3)"
-wait_ranks 30 'a stopped rank'
+wait_ranks 90 'a stopped rank'
 [ "$code" != 0 ] || fail 'a stopped rank: expected a failure'
 expect_pattern err 'rank 3 of 4 \(process [0-9]+ on .*\) has given no sign of life for 6 seconds' 'a stopped rank'
 expect_text err 'to go on from the checkpoint of step' 'a stopped rank'
@@ -32,7 +32,7 @@ for whom in rank launcher; do
     rm -rf ended
     begin_training ended
     [ $whom = rank ] && kill -TERM "$(process_of 1)" || kill -TERM "$process"
-    wait_ranks 10 "SIGTERM to the $whom"
+    wait_ranks 60 "SIGTERM to the $whom"
     [ "$code" != 0 ] || fail "SIGTERM to the $whom: expected a failure"
     expect_pattern err 'interrupted after [0-9]+ steps' "SIGTERM to the $whom"
     steps=$(sed -nE 's/.*interrupted after ([0-9]+) steps.*/\1/p' err)

@@ -7,7 +7,7 @@ if [ ! -f "$(dirname "$BATCHWISE")/libbatchwise_mpi_$MPI.so" ]; then
     exit 77
 fi
 case $MPI in
-openmpi) launcher="mpirun.openmpi --allow-run-as-root --oversubscribe --bind-to none --mca odls_base_sigkill_timeout 60" ;;
+openmpi) launcher="mpirun.openmpi --allow-run-as-root --oversubscribe --bind-to none --mca odls_base_sigkill_timeout 8" ;;
 mpich) launcher="mpiexec.mpich" ;;
 esac
 command -v "${launcher%% *}" >/dev/null || launcher="mpirun${launcher#"${launcher%% *}"}" # where there is one MPI only
