@@ -83,11 +83,12 @@ int64_t bwi_choice_least_tile(const bwi_graph *graph)
 }
 
 /* The lanes' sums should stay in a core's cache until they are added, or at least not outgrow that of a small machine. And they
- * should cost less than the samples that tiles save: those of a small batch without those of two workers' tiles. Where they cost more
+ * should cost less than two workers' tiles, and than the samples that these save of a small batch. Where they cost more
  * there are fewer lanes, down to one; workers then take tiles of the same lane, and add to it in turn (exec/turns.c). */
 static int default_lanes(const bwi_plan_request *request, int64_t tile)
 {
     size_t bytes = trainable_bytes(request->graph), saved = 2 * tile < SMALL_BATCH ? (size_t)(SMALL_BATCH - 2 * tile) : 0;
+    saved = saved < 2 * (size_t)tile ? saved : 2 * (size_t)tile;
     size_t most = bwi_size_multiply(sample_bytes(request), saved);
     most = most > FREE_LANES_BYTES ? most : FREE_LANES_BYTES;
     int lanes = FEW_LANES;
