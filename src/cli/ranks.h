@@ -13,7 +13,7 @@ int cli_rank(void); /* 0: the one that prints and writes */
 int cli_ranks_count(void);
 void cli_ranks_join(bw_context_options *options);
 /* Keeps a failure for the others; that what follows failed because another rank did. */
-void cli_ranks_keep(const char *format, va_list arguments);
+void cli_ranks_keep(const char *format, va_list arguments) __attribute__((format(printf, 1, 0)));
 void cli_ranks_follow(void);
 
 #endif

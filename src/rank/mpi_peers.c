@@ -91,7 +91,7 @@ void bwi_notes_send(bwi_mpi_group *all, int to, bwi_note_kind kind, const bwi_no
         return;
     }
     post->note = *note;
-    post->note.kind = kind;
+    post->note.kind = (int32_t)kind;
     int error = all->mpi->send(&post->request, &post->note, sizeof post->note, to, NOTE_TAG);
     post->busy = error == 0;
     if (error != 0) {

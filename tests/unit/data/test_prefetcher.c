@@ -76,7 +76,7 @@ static bw_context *open_context(void)
 /* ---- As exec does it: lanes are shared out among workers, inputs and targets are gathered one after the other ---- */
 
 typedef struct piece {
-    const bw_dataset *dataset;
+    bw_dataset *dataset;
     bwi_gather_schedule schedule;
     atomic_int lane;
     atomic_int status;
@@ -129,7 +129,7 @@ static void *work(void *argument)
     return NULL;
 }
 
-static bw_status feed(const bw_dataset *dataset, const bwi_gather_schedule *schedule, char *error)
+static bw_status feed(bw_dataset *dataset, const bwi_gather_schedule *schedule, char *error)
 {
     piece p = {.dataset = dataset, .schedule = *schedule, .mutex = PTHREAD_MUTEX_INITIALIZER};
     pthread_t other;

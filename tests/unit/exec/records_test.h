@@ -89,7 +89,7 @@ static inline void add_lane_norm(void *user, int lane, double squared, int64_t s
     r->lane_norms += squared;
 }
 
-static inline bw_status train_windows(run *r, bwi_session *session, const bw_dataset *dataset)
+static inline bw_status train_windows(run *r, bwi_session *session, bw_dataset *dataset)
 {
     bwi_hooks hooks = {.user = r, .lane_norm = add_lane_norm};
     bw_status status = BW_OK;
