@@ -390,10 +390,16 @@ static void put_reals(bwi_json_writer *w, const char *key, const bwi_argument_va
     bwi_json_end(w);
 }
 
+/* An argument without a default value that was not given, or given as None: a list without numbers. */
+static bool is_left_out(const bwi_argument *a, const bwi_argument_value *v)
+{
+    return a->standard && !*a->standard && (!v->given || (a->kind == BWI_INTS && v->count == 0));
+}
+
 bw_status bwi_keras_put_argument(bw_context *ctx, bwi_json_writer *w, const char *class_name, const bwi_argument *a,
                                  const bwi_argument_value *v)
 {
-    if (!v->given && a->standard && !*a->standard) {
+    if (is_left_out(a, v)) {
         bwi_json_put_null(w, a->name);
         return BW_OK;
     }
@@ -427,7 +433,7 @@ bool bwi_argument_is_standard(bw_context *ctx, const bwi_argument *a, const bwi_
     bwi_argument_value standard;
     bwi_term none = {.text = "", .end = ""};
     bwi_argument one = *a;
-    if (!v->given) {
+    if (!v->given || is_left_out(a, v)) {
         return true;
     }
     if (!a->standard || !*a->standard || bwi_arguments_read(ctx, a->name, &none, &one, 1, &standard) != BW_OK) {

@@ -23,6 +23,8 @@ static double unary_value(bwi_unary_kind kind, double x, double a, double b)
         return log(x);
     case BWI_POW:
         return pow(x, a);
+    case BWI_THRESHOLD:
+        return x > a ? x : b;
     default:
         return fmin(fmax(x, a), b);
     }
@@ -42,6 +44,8 @@ static double unary_slope(bwi_unary_kind kind, double x, double a, double b)
         return 1 / x;
     case BWI_POW:
         return a * pow(x, a - 1);
+    case BWI_THRESHOLD:
+        return x > a ? 1 : 0;
     default:
         return x >= a && x <= b ? 1 : 0;
     }

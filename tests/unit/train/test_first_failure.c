@@ -213,6 +213,7 @@ static bw_status call_load_weights(objects *o)
 
 static bw_status call_checkpoint(objects *o)
 {
+    bw_gradients_clear(o->gradients); /* a checkpoint has no place for what is not applied */
     return bw_checkpoint(o->p.model, inside("checkpoints"), 1, NULL);
 }
 
