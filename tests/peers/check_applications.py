@@ -58,6 +58,9 @@ def build(name):
             v.assign(g.uniform(0.6, 1.2, value.shape) if v.name != "gamma" or np.max(np.abs(value)) > 1e-3 else g.uniform(0.1, 0.3, value.shape))
         elif value.ndim == 1:
             v.assign(value + 0.05 * g.randn(*value.shape))
+    for l in model._flatten_layers():
+        if isinstance(l, keras.layers.Normalization) and l.input_mean is None:
+            l.finalize_state()  # it computes with copies of its variables
     reads_pixels = any(l.__class__.__name__ in ("Rescaling", "Normalization") for l in model.layers)
     x = (g.rand(SAMPLES, side, side, 3) * (255 if reads_pixels else 2) - (0 if reads_pixels else 1)).astype("float32")
     return settle(model, x), x, g.randint(0, CLASSES, SAMPLES).astype("int32")
@@ -92,7 +95,8 @@ def step(model, x, y):
 
     (_, after), gradients = jax.value_and_grad(loss, has_aux=True)(trained)
     moved = {v.path: np.asarray(t - RATE * g) for v, t, g in zip(model.trainable_variables, trained, gradients)}
-    return moved | {v.path: np.asarray(a) for v, a in zip(model.non_trainable_variables, after)}
+    moved |= {v.path: np.asarray(a) for v, a in zip(model.non_trainable_variables, after)}
+    return {v.path: moved[v.path] for v in model.variables}  # in the order of the model
 
 
 def floats(values):
