@@ -1,9 +1,13 @@
 """Data that tests share: the digits that come with the project, and a small table."""
 
 import pathlib
+import signal
 
 import numpy as np
 import pytest
+
+# A shell that starts tests in the background has interrupts ignored, which programs inherit.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 DATA = pathlib.Path(__file__).resolve().parents[2] / "data"
 
