@@ -267,7 +267,7 @@ static void test_numbers(void **state)
         random = random * 1664525u + 1013904223u;
         uint32_t bits = i % 4 == 0 ? random : (random & 0x807fffffu) | (100 + (random >> 8) % 48) << 23;
         memcpy(&value, &bits, sizeof value);
-        value = i % 4 == 1 ? (float)((int)(random % 4096) - 2048) / (float)(1 << (random >> 27)) : value;
+        value = i % 4 == 1 ? (float)((int)(random % 4096) - 2048) / (float)(1u << (random >> 27)) : value;
         value = i < 60 ? (float)pow(10, i - 30) * (i % 2 ? 1 : -1) : value;
         if (fpclassify(value) != FP_NORMAL && fpclassify(value) != FP_ZERO) {
             continue;
