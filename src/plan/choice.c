@@ -87,7 +87,8 @@ int64_t bwi_choice_least_tile(const bwi_graph *graph)
  * there are fewer lanes, down to one; workers then take tiles of the same lane, and add to it in turn (exec/turns.c). */
 static int default_lanes(const bwi_plan_request *request, int64_t tile)
 {
-    size_t bytes = trainable_bytes(request->graph), saved = 2 * tile < SMALL_BATCH ? (size_t)(SMALL_BATCH - 2 * tile) : 0;
+    size_t bytes = trainable_bytes(request->graph),
+           saved = 0 < tile && tile < SMALL_BATCH / 2 ? (size_t)(SMALL_BATCH - 2 * tile) : 0;
     saved = saved < 2 * (size_t)tile ? saved : 2 * (size_t)tile;
     size_t most = bwi_size_multiply(sample_bytes(request), saved);
     most = most > FREE_LANES_BYTES ? most : FREE_LANES_BYTES;
