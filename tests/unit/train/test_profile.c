@@ -31,8 +31,9 @@ static double sum_of(const bw_history *history, int kind, int worker)
 static double sum_of_all(const bw_history *history, int kind)
 {
     double sum = 0;
-    for (int worker = 0; worker < bw_history_profile(history).workers; worker++)
+    for (int worker = 0; worker < bw_history_profile(history).workers; worker++) {
         sum += sum_of(history, kind, worker);
+    }
     return sum;
 }
 
