@@ -60,9 +60,9 @@ static void run_lanes(void *user, int worker)
     int64_t step = exec->by_turns ? exec->end : exec->plan->lanes;
     int setting = exec->foreign ? exec->plan->kernels->convolution->begin() : 0;
     uint64_t begin = bwi_exec_clock(exec);
-    int turn = 0;
+    int tried = 0;
     exec->workers[worker].waited = 0;
-    for (int64_t n; (n = bwi_exec_next(exec, worker, &turn)) >= 0;) {
+    for (int64_t n; (n = bwi_exec_next(exec, worker, &tried)) >= 0;) {
         int64_t k = exec->begin + n;
         int lane = lane_at(exec, k);
         if (is_own(exec, lane)) {
@@ -103,7 +103,7 @@ bwi_sharing bwi_exec_shares(const bwi_exec *exec, double samples)
                      .phases = plan->programs[0].phase_count,
                      .ranks = plan->ranks,
                      .weights = plan->lane_sums};
-    s.split = plan->group && first->deferred && tiles <= plan->group;
+    s.split = plan->split_tiles && first->deferred && tiles <= plan->split_tiles;
     s.tiles = s.split ? tiles > 1 : is_worth_waking(exec, tiles, samples, true);
     s.update = bwi_update_is_shared(exec, tiles);
     s.meetings = (s.split ? first->count : s.tiles ? s.phases : 0) + 2 * s.update;

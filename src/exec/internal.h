@@ -108,7 +108,7 @@ struct bwi_exec {
     unsigned char *arena;
     int spill;                /* the file of spilled values; -1: none */
     bwi_bound_phase **phases; /* [program][phase] */
-    bwi_moving *moving;       /* in the order of their turns */
+    bwi_moving *moving;       /* in the order in which they move */
     int moving_count;
     bool foreign;      /* some op runs kernels of `convolution`: they run between its begin and end */
     bwi_block *blocks; /* of all trained dense variables, in their order */
@@ -141,16 +141,16 @@ struct bwi_exec {
     bwi_sink updater;
     bwi_visit visitor;
     void *visit_user;
-    bool norms_wanted;    /* by the present reduction */
-    float factor;         /* by which the window is being multiplied */
-    int64_t begin, end;   /* the tiles being run */
-    bool beside;          /* their buckets are summed over ranks as they are complete */
-    bwi_tile *group;      /* the tiles that run together */
-    double *bounds;       /* of deferred gradients: [instruction][tile] */
-    double *totals;       /* the sums of the last feed, laid out as in a lane */
-    double *norms;        /* [block]: its squared norm, or zero if no norms are wanted; not finite if an element is not */
-    bwi_overlap *overlap; /* the sum over ranks beside the backward pass; NULL: it comes afterwards */
-    int64_t added_tiles;  /* of the window whose lanes are being added, and the first of the blocks */
+    bool norms_wanted;     /* by the present reduction */
+    float factor;          /* by which the window is being multiplied */
+    int64_t begin, end;    /* the tiles being run */
+    bool beside;           /* their buckets are summed over ranks as they are complete */
+    bwi_tile *split_tiles; /* the tiles that run together */
+    double *bounds;        /* of deferred gradients: [instruction][tile] */
+    double *totals;        /* the sums of the last feed, laid out as in a lane */
+    double *norms;         /* [block]: its squared norm, or zero if no norms are wanted; not finite if an element is not */
+    bwi_overlap *overlap;  /* the sum over ranks beside the backward pass; NULL: it comes afterwards */
+    int64_t added_tiles;   /* of the window whose lanes are being added, and the first of the blocks */
     int64_t added_first;
     bwi_table *tables; /* one for each of the plan's */
     int table;         /* the one being summed */
@@ -209,9 +209,10 @@ bw_status bwi_exec_run_tile(bwi_exec *exec, int worker, int lane, int64_t k);
 bwi_tile bwi_exec_tile(bwi_exec *exec, int region, int lane, int64_t k);
 /* Shares the numbers below `count` out (share.c). With as many spans as workers, each worker begins with its own span,
  * the same in every step, so that what it touches stays in its cache, and then helps the others; with one span, all begin
- * with the lowest number. `next` returns a worker's next number, or -1 if there is none left; the worker's `turn` begins with 0. */
+ * with the lowest number. `next` returns a worker's next number, or -1 if there is none left; `tried`, from 0, counts the spans that are
+ * used up. */
 void bwi_exec_share_out(bwi_exec *exec, int spans, int64_t count);
-int64_t bwi_exec_next(bwi_exec *exec, int worker, int *turn);
+int64_t bwi_exec_next(bwi_exec *exec, int worker, int *tried);
 /* Whether workers share the update of a window of that many tiles (update.c). */
 bool bwi_update_is_shared(const bwi_exec *exec, int64_t tiles);
 /* Adds the lanes of a window of that many tiles, of one block, as far as this rank's subtrees reach; and of the blocks from `first` to
@@ -228,9 +229,9 @@ bool bwi_overlap_is_reset(const bwi_exec *exec);
  * `end` waits for the sums. */
 bool bwi_overlap_begin(bwi_exec *exec);
 bw_status bwi_overlap_end(bwi_exec *exec);
-/* The last tile of a lane: after how many instructions the turn-th bucket is complete in it (-1: there are no more), which one it is;
+/* The last tile of a lane: after how many instructions the nth bucket is complete in it (-1: there are no more), which one it is;
  * and that it is. */
-int bwi_overlap_pause(const bwi_exec *exec, int turn, int *bucket);
+int bwi_overlap_pause(const bwi_exec *exec, int n, int *bucket);
 void bwi_overlap_lane_done(const bwi_exec *exec, int bucket);
 /* At the update: sums what has not been. */
 bw_status bwi_overlap_finish(bwi_exec *exec);

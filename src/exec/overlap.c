@@ -253,10 +253,10 @@ bool bwi_overlap_begin(bwi_exec *exec)
     return true;
 }
 
-int bwi_overlap_pause(const bwi_exec *exec, int turn, int *bucket)
+int bwi_overlap_pause(const bwi_exec *exec, int n, int *bucket)
 {
     const bwi_overlap *o = exec->overlap;
-    *bucket = o->from - 1 - turn;
+    *bucket = o->from - 1 - n;
     return *bucket >= o->to ? o->end[exec->program * o->count + *bucket] : -1;
 }
 

@@ -103,8 +103,8 @@ static void sum_shares(void *user, int worker)
 {
     bwi_exec *exec = user;
     const bwi_table *table = &exec->tables[exec->table];
-    int turn = 0;
-    for (int64_t share; (share = bwi_exec_next(exec, worker, &turn)) >= 0;) {
+    int tried = 0;
+    for (int64_t share; (share = bwi_exec_next(exec, worker, &tried)) >= 0;) {
         kernels_of(exec)->sum(SHARE * share, SHARE * (share + 1), table->count, table->records.width, table->sorted,
                               table->records.values, table->spare);
     }

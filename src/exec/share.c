@@ -12,10 +12,10 @@ void bwi_exec_share_out(bwi_exec *exec, int spans, int64_t count)
     }
 }
 
-int64_t bwi_exec_next(bwi_exec *exec, int worker, int *turn)
+int64_t bwi_exec_next(bwi_exec *exec, int worker, int *tried)
 {
-    for (; *turn < exec->spans; ++*turn) {
-        int s = worker < exec->spans ? worker + *turn : *turn;
+    for (; *tried < exec->spans; ++*tried) {
+        int s = worker < exec->spans ? worker + *tried : *tried;
         bwi_worker *owner = &exec->workers[s < exec->spans ? s : s - exec->spans];
         if (atomic_load_explicit(&owner->next, memory_order_relaxed) < owner->end) {
             int64_t number = atomic_fetch_add_explicit(&owner->next, 1, memory_order_relaxed);

@@ -37,8 +37,8 @@ bool bwi_split_fit(const bwi_exec *exec)
 {
     const bwi_plan *plan = exec->plan;
     const bwi_hooks *hooks = &exec->hooks;
-    return plan->group && exec->tiles == 0 && plan->programs[exec->program].phases[0].deferred &&
-           bwi_tiles_of(exec->piece.count, plan->tile) <= plan->group && !exec->predictions && !hooks->lane_gradient &&
+    return plan->split_tiles && exec->tiles == 0 && plan->programs[exec->program].phases[0].deferred &&
+           bwi_tiles_of(exec->piece.count, plan->tile) <= plan->split_tiles && !exec->predictions && !hooks->lane_gradient &&
            !hooks->lane_norm && !hooks->tile && !bwi_dataset_begins(exec->piece.dataset);
 }
 
@@ -59,8 +59,8 @@ static void run_units(void *user, int worker)
     bwi_exec *exec = u->exec;
     int setting = exec->foreign ? exec->plan->kernels->convolution->begin() : 0;
     uint64_t begin = bwi_exec_clock(exec);
-    int turn = 0;
-    for (int64_t unit; (unit = bwi_exec_next(exec, worker, &turn)) >= 0;) {
+    int tried = 0;
+    for (int64_t unit; (unit = bwi_exec_next(exec, worker, &tried)) >= 0;) {
         if (atomic_load_explicit(&exec->failed, memory_order_relaxed)) {
             break;
         }
@@ -88,9 +88,9 @@ static void share_units(bwi_exec *exec, unit_function run, int instruction, int6
 static void run_whole(bwi_exec *exec, int worker, int instruction, int64_t tile)
 {
     const bwi_bound *b = bound_at(exec, (int)tile, instruction);
-    bw_status status = b->run(&b->call, &exec->group[tile]);
+    bw_status status = b->run(&b->call, &exec->split_tiles[tile]);
     if (status != BW_OK) {
-        memmove(exec->workers[worker].error, exec->group[tile].error, BWI_ERROR_TEXT);
+        memmove(exec->workers[worker].error, exec->split_tiles[tile].error, BWI_ERROR_TEXT);
         exec->workers[worker].status = status;
         atomic_store(&exec->failed, 1);
     }
@@ -119,7 +119,7 @@ static void open_tiles(bwi_exec *exec)
     const bwi_plan *plan = exec->plan;
     for (int t = 0; t < tiles_of(exec); t++) {
         int lane = t % plan->lanes;
-        exec->group[t] = bwi_exec_tile(exec, t, lane, t);
+        exec->split_tiles[t] = bwi_exec_tile(exec, t, lane, t);
         bwi_exec_memory(exec)->clear(bwi_exec_lane(exec, lane) + plan->lane_sums, plan->lane_bytes - plan->lane_sums);
     }
 }
@@ -243,7 +243,7 @@ static void settle(bwi_exec *exec, int worker, int first, int64_t unit)
     int lanes = exec->plan->lanes, lane = (int)(unit % lanes), instruction = first + (int)(unit / lanes);
     for (int t = lane; t < tiles_of(exec); t += lanes) {
         const bwi_bound *b = bound_at(exec, t, instruction);
-        b->run(&b->call, &exec->group[t]);
+        b->run(&b->call, &exec->split_tiles[t]);
     }
 }
 

@@ -204,7 +204,7 @@ static bw_status run_last(bwi_exec *exec, const bwi_bound *list, int count, cons
 {
     int at = 0, bucket;
     bw_status status = BW_OK;
-    for (int turn = 0, end; status == BW_OK && (end = bwi_overlap_pause(exec, turn, &bucket)) >= 0; turn++) {
+    for (int n = 0, end; status == BW_OK && (end = bwi_overlap_pause(exec, n, &bucket)) >= 0; n++) {
         if (end > at) {
             status = run_some(exec, list, at, end, tile, worker, lane, k);
             at = end;

@@ -159,8 +159,8 @@ static void share(void *user, int worker)
     const sharing *s = user;
     bwi_exec *exec = s->exec;
     uint64_t begin = bwi_exec_clock(exec);
-    int turn = 0;
-    for (int64_t number; (number = bwi_exec_next(exec, worker, &turn)) >= 0;) {
+    int tried = 0;
+    for (int64_t number; (number = bwi_exec_next(exec, worker, &tried)) >= 0;) {
         s->work(exec, worker, number);
     }
     bwi_exec_timed(exec, worker, s->part, begin);

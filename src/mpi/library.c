@@ -42,7 +42,7 @@ static void name_implementation(char *text, size_t size)
 }
 
 /* A program that has started MPI itself keeps it, with the threads that it asked for. */
-static int open_mpi(bwi_mpi_place *place)
+static int open_mpi(bwi_mpi_world *world)
 {
     int running = 0, ended = 0, level = MPI_THREAD_SINGLE;
     int error = MPI_Initialized(&running);
@@ -61,13 +61,13 @@ static int open_mpi(bwi_mpi_place *place)
         error = MPI_Comm_set_errhandler(ours, MPI_ERRORS_RETURN);
     }
     if (error == MPI_SUCCESS) {
-        error = MPI_Comm_rank(ours, &place->rank);
+        error = MPI_Comm_rank(ours, &world->rank);
     }
     if (error == MPI_SUCCESS) {
-        error = MPI_Comm_size(ours, &place->count);
+        error = MPI_Comm_size(ours, &world->count);
     }
-    place->threads = level >= MPI_THREAD_SERIALIZED;
-    name_implementation(place->implementation, sizeof place->implementation);
+    world->threads = level >= MPI_THREAD_SERIALIZED;
+    name_implementation(world->implementation, sizeof world->implementation);
     return error;
 }
 

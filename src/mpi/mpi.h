@@ -16,17 +16,17 @@ typedef struct bwi_mpi_request {
     uint64_t words[2];
 } bwi_mpi_request;
 
-typedef struct bwi_mpi_place {
+typedef struct bwi_mpi_world {
     int rank, count;
     int threads; /* more than one thread may call, one at a time */
     char implementation[128];
-} bwi_mpi_place;
+} bwi_mpi_world;
 
 typedef struct bwi_mpi_calls {
     uint32_t version; /* BWI_MPI_VERSION; comes first for ever */
     uint32_t size;    /* of this table */
     /* Starts MPI, unless the program did, and makes the communicator. */
-    int (*open)(bwi_mpi_place *place);
+    int (*open)(bwi_mpi_world *world);
     /* Begin to send and to receive; the bytes stay where they are until `test` says done. */
     int (*send)(bwi_mpi_request *request, const void *bytes, size_t size, int to, int tag);
     int (*receive)(bwi_mpi_request *request, void *bytes, size_t size, int from, int tag); /* from -1: anybody */

@@ -120,7 +120,7 @@ static size_t lay_lane(bwi_plan *plan)
     for (int v = 0; v < plan->source->variable_count; v++) {
         plan->gradients[v] = SIZE_MAX;
     }
-    for (int n = plan->group ? phase->count - phase->deferred : phase->count; n < phase->count; n++) {
+    for (int n = plan->split_tiles ? phase->count - phase->deferred : phase->count; n < phase->count; n++) {
         for (int k = 0; k < phase->instructions[n].node->variables; k++) {
             take_gradient(plan, phase->instructions[n].node->variable[k], &end);
         }
@@ -215,13 +215,13 @@ static void lay_tables(bwi_plan *plan, size_t *end)
  * another; or apart, if they are larger. */
 static void lay_staging(bwi_plan *plan, size_t deferred, size_t *end)
 {
-    size_t group = (size_t)plan->group, needed = bwi_size_multiply(plan->staging_bytes, plan->lanes == 1 ? group : 1);
+    size_t tiles = (size_t)plan->split_tiles, needed = bwi_size_multiply(plan->staging_bytes, plan->lanes == 1 ? tiles : 1);
     plan->staging_offset = plan->lanes_offset;
     plan->staging_step = plan->lanes == 1 ? plan->staging_bytes : plan->lane_bytes;
     if (needed > deferred) {
-        plan->staging_offset = take(end, bwi_size_multiply(plan->staging_bytes, group));
+        plan->staging_offset = take(end, bwi_size_multiply(plan->staging_bytes, tiles));
         plan->staging_step = plan->staging_bytes;
-        plan->items.activations = bwi_size_add(plan->items.activations, bwi_size_multiply(plan->staging_bytes, group));
+        plan->items.activations = bwi_size_add(plan->items.activations, bwi_size_multiply(plan->staging_bytes, tiles));
     }
 }
 
@@ -249,7 +249,7 @@ void bwi_plan_lay(bwi_plan *plan, size_t scratch)
     take(&end, bwi_size_multiply(plan->worker_bytes, (size_t)plan->regions));
     plan->items.activations = bwi_size_multiply(region, (size_t)plan->regions);
     lay_staging(plan, deferred_gradients, &end);
-    size_t deferred = plan->group ? bwi_size_multiply(plan->deferred_bytes, (size_t)plan->workers) : 0;
+    size_t deferred = plan->split_tiles ? bwi_size_multiply(plan->deferred_bytes, (size_t)plan->workers) : 0;
     plan->deferred_offset = take(&end, deferred);
     plan->items.scratch = bwi_size_add(bwi_size_multiply(plan->worker_bytes - region, (size_t)plan->regions), deferred);
     plan->store_offset = take(&end, bwi_size_multiply(plan->store_slot, (size_t)plan->store_tiles));

@@ -2,14 +2,14 @@
  * Makes a plan: chooses tile, lanes and workers from the model (choice.c), then counts everything's bytes (layout.c); if they do
  * not fit the budget, tries the next more frugal choice. Values kept for a whole batch go first, as far as everything else leaves
  * no space for them: they are computed again or spilled to a file, whichever costs less (store.c). If this does not suffice, the
- * plan gives up groups of tiles, then takes smaller tiles, fewer workers, segments, which compute a tile's activations again
+ * plan gives up splitting layers, then takes smaller tiles, fewer workers, segments, which compute a tile's activations again
  * (segments.c), and last fewer lanes.
  */
 #include "plan/internal.h"
 
 enum {
     SPLIT_BYTES = 1 << 20, /* of weights, from which on splitting layers is faster than sharing out tiles */
-    ONE_LANE_GROUP = 8     /* tiles that run together, at most, where they share a lane */
+    MOST_SPLIT_TILES = 8   /* tiles that run together, at most, where they share a lane */
 };
 
 /* With a smaller budget the most frugal plan is tried first. */
@@ -82,7 +82,7 @@ static int64_t most_tiles(int64_t count, int64_t tile)
 
 /* How many tiles of a window run together, where tiles are few and weights many. The bits are those of tile by tile. Tiles of one lane
  * add to it in turn, which is for models whose gradients are nearly all deferred. */
-static int group_of(bwi_plan *plan)
+static int split_tiles_of(bwi_plan *plan)
 {
     const bwi_program *program = &plan->programs[0].program;
     size_t weights = 0, trained = 0;
@@ -104,7 +104,7 @@ static int group_of(bwi_plan *plan)
     int64_t tiles = tiles_of(plan->window, plan->tile);
     int64_t most = plan->lanes < BWI_MAX_DEFERRED ? plan->lanes : BWI_MAX_DEFERRED;
     if (plan->lanes == 1 && weights >= trained - trained / 8) {
-        most = ONE_LANE_GROUP;
+        most = MOST_SPLIT_TILES;
     }
     return plan->ranks == 1 && plan->window > 0 && weights >= SPLIT_BYTES && tiles <= most ? (int)tiles : 0;
 }
@@ -251,10 +251,10 @@ static bw_status try_choice(attempt *a, const bwi_choice *c)
     plan->store_tiles = plan->most_tiles / plan->lanes * plan->lane_slots + (last < plan->lane_slots ? last : plan->lane_slots);
     bw_status status = bwi_plan_prepare(plan, &a->scratch);
     find_budget(a);
-    plan->group = status == BW_OK && c->split ? group_of(plan) : 0;
+    plan->split_tiles = status == BW_OK && c->split ? split_tiles_of(plan) : 0;
     int64_t tiles = plan->keep && only_trains(plan) ? tiles_of(plan->batch, plan->tile) : plan->workers;
     plan->tile_workers = tiles < plan->workers ? (int)tiles : plan->workers;
-    plan->regions = plan->group > plan->tile_workers ? plan->group : plan->tile_workers;
+    plan->regions = plan->split_tiles > plan->tile_workers ? plan->split_tiles : plan->tile_workers;
     for (int p = 0; p < plan->program_count && status == BW_OK; p++) {
         status = bwi_plan_fates(plan, &plan->programs[p]);
     }

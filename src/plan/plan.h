@@ -112,9 +112,9 @@ struct bwi_plan {
     int64_t most_tiles, store_tiles; /* of a batch that is known; those of them that a rank may have */
     int64_t requested_tile;          /* what the request or the model asked for, before the budget was applied */
     int requested_lanes, requested_workers;
-    int group;        /* tiles that run together, their layers split over workers; 0: none */
+    int split_tiles;  /* tiles that run together, their layers split over workers; 0: none */
     int tile_workers; /* how many workers take tiles: no more than there are */
-    int regions;      /* of tile values: one for each of them, and for each tile of a group */
+    int regions;      /* of tile values: one for each of them, and for each of split_tiles */
     bool keep;        /* values between phases may be kept for the whole batch, whose size is known */
 
     unsigned *passes;                                  /* [node]: a bit for each pass of its instructions */

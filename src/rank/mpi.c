@@ -80,7 +80,7 @@ static int end(bw_ranks *ranks, const char *failure, const char **reason)
 {
     bwi_mpi_group *all = group_of(ranks);
     bwi_peer *own = &all->peers[all->rank];
-    bwi_waiting waiting = {.turns = 0};
+    bwi_waiting waiting = {.waits = 0};
     if (!all->running) {
         return -1;
     }
@@ -221,18 +221,18 @@ static void fail(bwi_mpi_group *all, const char *failure)
 }
 
 /* What can be refused is refused by all ranks, for the same reason. */
-static void check(bwi_mpi_group *all, const bwi_launcher *launcher, const bwi_mpi_place *place)
+static void check(bwi_mpi_group *all, const bwi_launcher *launcher, const bwi_mpi_world *world)
 {
     char text[BWI_MPI_FAILURE];
-    if (launcher->count > 0 && launcher->count != place->count) {
+    if (launcher->count > 0 && launcher->count != world->count) {
         snprintf(
             text, sizeof text,
             "%s started %d processes, and %s knows %d: the library belongs to another MPI than the launcher; set BATCHWISE_MPI "
             "to the right one",
-            launcher->name, launcher->count, place->implementation, place->count);
+            launcher->name, launcher->count, world->implementation, world->count);
         fail(all, text);
-    } else if (place->count > MOST_RANKS) {
-        snprintf(text, sizeof text, "expected at most %d ranks, found %d", MOST_RANKS, place->count);
+    } else if (world->count > MOST_RANKS) {
+        snprintf(text, sizeof text, "expected at most %d ranks, found %d", MOST_RANKS, world->count);
         fail(all, text);
     }
 }
@@ -241,14 +241,14 @@ static void check(bwi_mpi_group *all, const bwi_launcher *launcher, const bwi_mp
 static bwi_mpi_group *start(const bwi_launcher *launcher, const bw_context_options *options)
 {
     char failure[BWI_MPI_FAILURE];
-    bwi_mpi_place place = {.count = 1};
+    bwi_mpi_world world = {.count = 1};
     const bwi_mpi_calls *mpi = bwi_mpi_load(launcher, failure, sizeof failure);
-    int error = mpi ? mpi->open(&place) : 0;
-    bwi_mpi_group *all = new_group(mpi && error == 0 ? place.count : 1);
+    int error = mpi ? mpi->open(&world) : 0;
+    bwi_mpi_group *all = new_group(mpi && error == 0 ? world.count : 1);
     if (!all) {
         return NULL;
     }
-    all->rank = place.rank;
+    all->rank = world.rank;
     all->mpi = mpi;
     all->running = mpi && error == 0;
     all->ranks.watchdog = options->watchdog > 0 ? options->watchdog : 60;
@@ -259,10 +259,10 @@ static bwi_mpi_group *start(const bwi_launcher *launcher, const bw_context_optio
         fail(all, failure);
         return all;
     }
-    check(all, launcher, &place);
+    check(all, launcher, &world);
     bwi_peers_open(all);
     all->spins = sharing(all) <= bwi_cpus();
-    bwi_peers_answer(all, place.threads);
+    bwi_peers_answer(all, world.threads);
     if (all->status != BW_OK) {
         fail(all, all->reason);
     }

@@ -116,7 +116,7 @@ typedef struct bwi_mpi_group {
 /* How long somebody has waited, and what was done about it. */
 typedef struct bwi_waiting {
     double first, begin, looked, pinged; /* when: the wait, the watchdog's time, the last look, the question */
-    unsigned turns;
+    unsigned waits;
 } bwi_waiting;
 
 /* With the mutex held: takes the notes that have come; sends one to a peer, or to all of them. */
@@ -138,7 +138,7 @@ void bwi_peers_close(bwi_mpi_group *all);
 
 /* Moves on what a call waits for; true if anything moved, and *over at its end. */
 typedef bool (*bwi_mpi_work)(bwi_mpi_group *all, void *user, bool *over);
-/* Makes one call, in turns of work and waiting. */
+/* Makes one call, by work and waits, one after the other. */
 bw_status bwi_mpi_run(bw_context *ctx, bwi_mpi_work moves, void *user);
 
 bw_status bwi_mpi_sum_floats(bw_context *ctx, void *values, int64_t count);

@@ -184,8 +184,8 @@ bw_status bwi_mpi_sum_lanes(bw_context *ctx, void *first, const bwi_rank_sum *su
     }
     lanes l = {.sum = sum, .kernels = bwi_kernels_of(ctx), .first = first, .size = sum->doubles ? sizeof(double) : sizeof(float)};
     l.parts = visit(all, &l, NULL);
-    size_t pieces = (size_t)l.parts + (size_t)bwi_tree_levels(sum->lanes, l.parts) + (size_t)ranks * (1 + BWI_MOST_SUBTREES);
-    size_t part = BWI_LANES_ROOM / pieces / l.size - 1;
+    size_t parts = (size_t)l.parts + (size_t)bwi_tree_levels(sum->lanes, l.parts) + (size_t)ranks * (1 + BWI_MOST_SUBTREES);
+    size_t part = BWI_LANES_ROOM / parts / l.size - 1;
     part = part > PART_BYTES / l.size ? PART_BYTES / l.size : part;
     l.most = (int64_t)part * ranks;
     return bwi_mpi_run(ctx, work, &l);

@@ -55,7 +55,7 @@ bwi_launcher bwi_launcher_find(void)
     return found;
 }
 
-/* ---- Places ---- */
+/* ---- Folders ---- */
 
 /* The folder of the file that this code is in: the shared library, or the program. */
 static bool own_folder(char *folder, size_t size)
@@ -74,11 +74,11 @@ static bool own_folder(char *folder, size_t size)
 /* Where an installation has the library, seen from the shared library and from a program; the build has it beside both. */
 static bool find_file(const char *flavor, char *path, size_t size)
 {
-    static const char *const places[] = {"", "/batchwise", "/" BW_FROM_PROGRAMS "/batchwise"};
+    static const char *const below[] = {"", "/batchwise", "/" BW_FROM_PROGRAMS "/batchwise"};
     char folder[PATH_MAX];
     bool have_folder = own_folder(folder, sizeof folder);
-    for (size_t i = 0; have_folder && i < BWI_COUNT(places); i++) {
-        int length = snprintf(path, size, "%s%s/libbatchwise_mpi_%s.so", folder, places[i], flavor);
+    for (size_t i = 0; have_folder && i < BWI_COUNT(below); i++) {
+        int length = snprintf(path, size, "%s%s/libbatchwise_mpi_%s.so", folder, below[i], flavor);
         if (length > 0 && (size_t)length < size && access(path, R_OK) == 0) {
             return true;
         }

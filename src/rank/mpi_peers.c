@@ -204,7 +204,7 @@ static void look_after(bwi_mpi_group *all, bwi_waiting *w, double now)
 void bwi_group_wait(bwi_mpi_group *all, bwi_waiting *w)
 {
     double now = bwi_now();
-    if (w->turns++ == 0) {
+    if (w->waits++ == 0) {
         w->begin = w->first = w->looked = now;
     }
     double waited = now - w->first;
@@ -289,7 +289,7 @@ void bwi_peers_open(bwi_mpi_group *all)
     expect_note(all);
     bwi_notes_send_all(all, BWI_NOTE_HELLO, &own->hello);
     pthread_mutex_unlock(&all->mutex);
-    bwi_waiting waiting = {.turns = 0};
+    bwi_waiting waiting = {.waits = 0};
     for (int met = 0; met < all->ranks.count && all->status == BW_OK;) {
         pthread_mutex_lock(&all->mutex);
         bwi_notes_take(all);

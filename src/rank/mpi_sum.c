@@ -266,24 +266,24 @@ static bool work(bwi_mpi_group *all, void *user, bool *over)
     return moved;
 }
 
-/* Waits are short turns, so that cancelling, a peer that leaves and one that is lost end them. */
+/* Waits are short, so that cancelling, a peer that leaves and one that is lost end them. */
 bw_status bwi_mpi_run(bw_context *ctx, bwi_mpi_work moves, void *user)
 {
     bwi_mpi_group *all = (bwi_mpi_group *)ctx->ranks;
-    bwi_waiting waiting = {.turns = 0};
+    bwi_waiting waiting = {.waits = 0};
     for (bool over = false; !over && all->status == BW_OK;) {
         pthread_mutex_lock(&all->mutex);
         bool moved = moves(all, user, &over);
         if (!over && !moved) {
             bwi_notes_take(all);
             look_for_leavers(all);
-            if (bwi_cancelled(ctx) && waiting.turns > 0 && bwi_now() - waiting.first > GRACE_SECONDS) {
+            if (bwi_cancelled(ctx) && waiting.waits > 0 && bwi_now() - waiting.first > GRACE_SECONDS) {
                 bwi_group_fail(all, BW_CANCELLED, "cancelled: rank %d of %d has left the group", all->rank, all->ranks.count);
             }
         }
         pthread_mutex_unlock(&all->mutex);
         if (moved) {
-            waiting = (bwi_waiting){.turns = 0};
+            waiting = (bwi_waiting){.waits = 0};
         } else if (!over && all->status == BW_OK) {
             bwi_group_wait(all, &waiting);
         }

@@ -25,7 +25,7 @@ static void open_model(planned *p, int64_t samples, float **gradients)
     bwi_session_options options = {.train = true, .batch = BATCH, .tile = TILE, .lanes = LANES, .seed = 3};
     planned_model(p, wide, 64, 9, 9, 3, WORKERS);
     planned_open(p, &options);
-    assert_int_equal(p->plan->group, bwi_tiles_of(BATCH, TILE));
+    assert_int_equal(p->plan->split_tiles, bwi_tiles_of(BATCH, TILE));
     assert_int_equal(p->plan->source->variable_count, VARIABLES);
     bwi_piece piece = {.dataset = p->data, .count = samples};
     check_ok(p->ctx, bwi_session_feed(&p->session, BWI_PROGRAM_TRAIN, &piece, NULL));
@@ -81,7 +81,7 @@ static void test_bounds(void **state)
     bwi_exec *exec = p.session.exec;
     assert_true(bwi_split_bounded(exec));
     const bwi_phase *phase = &p.plan->programs[0].phases[0];
-    int tiles = p.plan->group, first = phase->count - phase->deferred;
+    int tiles = p.plan->split_tiles, first = phase->count - phase->deferred;
     double bounds[VARIABLES] = {0};
     for (int n = 0; n < phase->deferred; n++) {
         for (int t = 0; t < tiles; t++) {
