@@ -10,6 +10,7 @@
 
 #include <batchwise.h>
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 
@@ -306,6 +307,16 @@ enum { BWI_DURABLE_PATH = 4096 };
 int bwi_durable_write(bw_context *ctx, const char *path, const void *data, size_t size, const char **what);
 /* Makes one folder, which may be there already, and syncs the one that holds it. */
 int bwi_durable_folder(bw_context *ctx, const char *path, const char **what);
+
+/* ---- Threads (thread.c) ---- */
+
+/* Starts a thread, in which all signals are blocked: 0, or an error number. A stack of 0 bytes is one of the system's usual size. */
+int bwi_thread_start(pthread_t *thread, size_t stack_bytes, void *(*run)(void *user), void *user);
+/* A mutex with a condition, whose waits of a limited time keep to the monotonic clock. False: there is neither. */
+bool bwi_condition_open(pthread_mutex_t *mutex, pthread_cond_t *changed);
+void bwi_condition_close(pthread_mutex_t *mutex, pthread_cond_t *changed);
+/* With the mutex held: returns after a signal or that time, or for no reason. */
+void bwi_condition_wait(pthread_mutex_t *mutex, pthread_cond_t *changed, long nanoseconds);
 
 /* ---- Workers (pool.c) ---- */
 

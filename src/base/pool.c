@@ -13,9 +13,7 @@
  */
 #include "base/internal.h"
 
-#include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <time.h>
 #include <unistd.h>
 #if defined(__x86_64__) || defined(__i386__)
@@ -172,20 +170,12 @@ static void announce(sleeper *rest, atomic_uint *number, unsigned value)
 static bool sleeper_open(sleeper *rest)
 {
     atomic_init(&rest->asleep, false);
-    if (pthread_mutex_init(&rest->mutex, NULL) != 0) {
-        return false;
-    }
-    if (pthread_cond_init(&rest->wake, NULL) == 0) {
-        return true;
-    }
-    pthread_mutex_destroy(&rest->mutex);
-    return false;
+    return bwi_condition_open(&rest->mutex, &rest->wake);
 }
 
 static void sleeper_close(sleeper *rest)
 {
-    pthread_cond_destroy(&rest->wake);
-    pthread_mutex_destroy(&rest->mutex);
+    bwi_condition_close(&rest->mutex, &rest->wake);
 }
 
 /* ---- Threads ---- */
@@ -224,11 +214,7 @@ static int start_helper(helper *one)
     if (!sleeper_open(&one->rest)) {
         return -1;
     }
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int result = pthread_create(&one->thread, NULL, helper_main, one);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int result = bwi_thread_start(&one->thread, 0, helper_main, one);
     if (result != 0) {
         sleeper_close(&one->rest);
     }

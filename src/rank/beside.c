@@ -5,10 +5,6 @@
  */
 #include "rank/rank.h"
 
-#include <pthread.h>
-#include <signal.h>
-#include <time.h>
-
 enum { STACK_BYTES = 1 << 18, NAP_NANOSECONDS = 1000000 };
 
 struct bwi_beside {
@@ -50,39 +46,6 @@ static void *run(void *user)
     return NULL;
 }
 
-/* Signals are for the program's threads. */
-static int start_thread(bwi_beside *b)
-{
-    sigset_t every, before;
-    pthread_attr_t attributes;
-    int error = pthread_attr_init(&attributes);
-    if (error != 0) {
-        return error;
-    }
-    sigfillset(&every);
-    (void)pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    pthread_sigmask(SIG_SETMASK, &every, &before);
-    error = pthread_create(&b->thread, &attributes, run, b);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
-    return error;
-}
-
-static bool open_waiting(bwi_beside *b)
-{
-    pthread_condattr_t attributes;
-    if (pthread_condattr_init(&attributes) != 0) {
-        return false;
-    }
-    bool made = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) == 0 && pthread_cond_init(&b->changed, &attributes) == 0;
-    pthread_condattr_destroy(&attributes);
-    if (made && pthread_mutex_init(&b->mutex, NULL) != 0) {
-        pthread_cond_destroy(&b->changed);
-        made = false;
-    }
-    return made;
-}
-
 bw_status bwi_beside_open(bw_context *ctx, bwi_beside **beside)
 {
     bwi_beside *b = bwi_allocate(ctx, 1, sizeof *b);
@@ -94,11 +57,10 @@ bw_status bwi_beside_open(bw_context *ctx, bwi_beside **beside)
     b->own.ranks = ctx->ranks;
     b->own.rank = ctx->rank;
     b->own.kernels = bwi_kernels_of(ctx);
-    bool waits = open_waiting(b);
-    if (!waits || start_thread(b) != 0) {
+    bool waits = bwi_condition_open(&b->mutex, &b->changed);
+    if (!waits || bwi_thread_start(&b->thread, STACK_BYTES, run, b) != 0) {
         if (waits) {
-            pthread_cond_destroy(&b->changed);
-            pthread_mutex_destroy(&b->mutex);
+            bwi_condition_close(&b->mutex, &b->changed);
         }
         bwi_release(ctx, b);
         return bwi_fail(ctx, BW_RESOURCE_EXHAUSTED, "cannot start a thread for the sums over ranks");
@@ -117,8 +79,7 @@ void bwi_beside_close(bwi_beside *b)
     pthread_cond_broadcast(&b->changed);
     pthread_mutex_unlock(&b->mutex);
     pthread_join(b->thread, NULL);
-    pthread_cond_destroy(&b->changed);
-    pthread_mutex_destroy(&b->mutex);
+    bwi_condition_close(&b->mutex, &b->changed);
     bwi_release(b->ctx, b);
 }
 
@@ -136,14 +97,7 @@ bw_status bwi_beside_wait(bwi_beside *b)
 {
     pthread_mutex_lock(&b->mutex);
     while (b->work) {
-        struct timespec until;
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += NAP_NANOSECONDS;
-        if (until.tv_nsec >= 1000000000) {
-            until.tv_nsec -= 1000000000;
-            until.tv_sec++;
-        }
-        pthread_cond_timedwait(&b->changed, &b->mutex, &until);
+        bwi_condition_wait(&b->mutex, &b->changed, NAP_NANOSECONDS);
         if (bwi_cancelled(b->ctx)) {
             atomic_store(&b->own.cancelled, true);
         }

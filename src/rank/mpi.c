@@ -146,8 +146,7 @@ static void free_group(bwi_mpi_group *all)
     if (all->room) {
         bwi_system_allocator.release(bwi_system_allocator.user, all->room, BWI_LANES_ROOM);
     }
-    pthread_cond_destroy(&all->wake);
-    pthread_mutex_destroy(&all->mutex);
+    bwi_condition_close(&all->mutex, &all->wake);
     bwi_system_allocator.release(bwi_system_allocator.user, all, group_bytes(all->ranks.count));
 }
 
@@ -177,12 +176,10 @@ static bwi_mpi_group *new_group(int count)
     }
     memset(all, 0, group_bytes(count));
     all->ranks = (bw_ranks){.row = &mpi_row, .count = count, .join = join, .part = part, .end = end, .close = close_group};
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&all->wake, &attributes);
-    pthread_condattr_destroy(&attributes);
-    pthread_mutex_init(&all->mutex, NULL);
+    if (!bwi_condition_open(&all->mutex, &all->wake)) {
+        bwi_system_allocator.release(bwi_system_allocator.user, all, group_bytes(count));
+        return NULL;
+    }
     return all;
 }
 

@@ -9,8 +9,6 @@
 #include "mpi/mpi.h"
 #include "rank/internal.h"
 
-#include <pthread.h>
-
 /* ---- mpi_load.c: the launcher and the library ---- */
 
 typedef struct bwi_launcher {

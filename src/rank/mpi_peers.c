@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -253,31 +252,17 @@ static bwi_note introduce(void)
     return hello;
 }
 
-/* Answers while the program computes. Signals are for the program's threads. */
+/* Answers while the program computes. */
 static void *answer(void *user)
 {
     bwi_mpi_group *all = user;
     pthread_mutex_lock(&all->mutex);
     while (!all->quit) {
-        struct timespec until;
         bwi_notes_take(all);
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += ANSWER_NANOSECONDS;
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
-        pthread_cond_timedwait(&all->wake, &all->mutex, &until);
+        bwi_condition_wait(&all->mutex, &all->wake, ANSWER_NANOSECONDS);
     }
     pthread_mutex_unlock(&all->mutex);
     return NULL;
-}
-
-static void start_thread(bwi_mpi_group *all)
-{
-    sigset_t every, before;
-    sigfillset(&every);
-    pthread_sigmask(SIG_SETMASK, &every, &before);
-    all->threaded = pthread_create(&all->thread, NULL, answer, all) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 void bwi_peers_open(bwi_mpi_group *all)
@@ -307,7 +292,7 @@ void bwi_peers_open(bwi_mpi_group *all)
 void bwi_peers_answer(bwi_mpi_group *all, bool threads)
 {
     if (threads && all->ranks.count > 1) {
-        start_thread(all);
+        all->threaded = bwi_thread_start(&all->thread, 0, answer, all) == 0;
     }
 }
 

@@ -14,12 +14,10 @@
  */
 #include "rank/internal.h"
 
-#include <pthread.h>
 #include <sched.h>
 #include <stdalign.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #define MAX_RANKS 64
 #define PLACE_BYTES 65536
@@ -117,17 +115,10 @@ static bool over(group *all, uint64_t number)
 
 static void nap(group *all, uint64_t number)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += NAP_NANOSECONDS;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_nsec -= 1000000000;
-        until.tv_sec++;
-    }
     pthread_mutex_lock(&all->mutex);
     atomic_fetch_add(&all->asleep, 1);
     if (!over(all, number)) {
-        pthread_cond_timedwait(&all->wake, &all->mutex, &until);
+        bwi_condition_wait(&all->mutex, &all->wake, NAP_NANOSECONDS);
     }
     atomic_fetch_sub(&all->asleep, 1);
     pthread_mutex_unlock(&all->mutex);
@@ -371,21 +362,6 @@ static void part(bw_ranks *ranks, int rank)
     leave(group_of(ranks), rank);
 }
 
-static bool open_waiting(group *all)
-{
-    pthread_condattr_t attributes;
-    if (pthread_condattr_init(&attributes) != 0) {
-        return false;
-    }
-    bool made = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) == 0 && pthread_cond_init(&all->wake, &attributes) == 0;
-    pthread_condattr_destroy(&attributes);
-    if (made && pthread_mutex_init(&all->mutex, NULL) != 0) {
-        pthread_cond_destroy(&all->wake);
-        made = false;
-    }
-    return made;
-}
-
 static size_t group_bytes(int count)
 {
     return sizeof(group) + (size_t)count * sizeof(member);
@@ -394,8 +370,7 @@ static size_t group_bytes(int count)
 static void close_group(bw_ranks *ranks)
 {
     group *all = group_of(ranks);
-    pthread_cond_destroy(&all->wake);
-    pthread_mutex_destroy(&all->mutex);
+    bwi_condition_close(&all->mutex, &all->wake);
     bwi_system_allocator.release(bwi_system_allocator.user, all, group_bytes(ranks->count));
 }
 
@@ -413,7 +388,7 @@ bw_ranks *bw_ranks_open(int count)
     all->ranks = (bw_ranks){.row = &threads_row, .count = count, .join = join, .part = part, .close = close_group};
     all->spins = count <= bwi_cpus();
     atomic_store(&all->left_rank, -1);
-    if (!open_waiting(all)) {
+    if (!bwi_condition_open(&all->mutex, &all->wake)) {
         bwi_system_allocator.release(bwi_system_allocator.user, all, bytes);
         return NULL;
     }

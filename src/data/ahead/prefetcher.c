@@ -13,11 +13,8 @@
 
 #include <errno.h>
 #include <math.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define BYTES_AHEAD ((size_t)64 << 20)
@@ -261,14 +258,7 @@ static void *run(void *argument)
 
 static void wait_a_little(bwi_prefetcher *prefetcher)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += (long)(POLL_SECONDS * 1e9);
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_nsec -= 1000000000;
-        until.tv_sec++;
-    }
-    pthread_cond_timedwait(&prefetcher->done, &prefetcher->mutex, &until);
+    bwi_condition_wait(&prefetcher->mutex, &prefetcher->done, (long)(POLL_SECONDS * 1e9));
 }
 
 /* ---- Opening and closing ---- */
@@ -333,8 +323,7 @@ static void stop(bwi_prefetcher *prefetcher)
         pthread_join(prefetcher->thread[i], NULL);
     }
     pthread_cond_destroy(&prefetcher->work);
-    pthread_cond_destroy(&prefetcher->done);
-    pthread_mutex_destroy(&prefetcher->mutex);
+    bwi_condition_close(&prefetcher->mutex, &prefetcher->done);
     release(prefetcher);
     prefetcher->runs = false;
     atomic_store(&prefetcher->stop, false);
@@ -496,21 +485,11 @@ static bw_status allocate(bwi_prefetcher *prefetcher, const bw_dataset *dataset,
 
 static bool open_locks(bwi_prefetcher *prefetcher)
 {
-    pthread_condattr_t attributes;
-    if (pthread_condattr_init(&attributes) != 0) {
-        return false;
-    }
-    bool made = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) == 0 && pthread_mutex_init(&prefetcher->mutex, NULL) == 0;
+    bool made = bwi_condition_open(&prefetcher->mutex, &prefetcher->done);
     if (made && pthread_cond_init(&prefetcher->work, NULL) != 0) {
-        pthread_mutex_destroy(&prefetcher->mutex);
+        bwi_condition_close(&prefetcher->mutex, &prefetcher->done);
         made = false;
     }
-    if (made && pthread_cond_init(&prefetcher->done, &attributes) != 0) {
-        pthread_cond_destroy(&prefetcher->work);
-        pthread_mutex_destroy(&prefetcher->mutex);
-        made = false;
-    }
-    pthread_condattr_destroy(&attributes);
     return made;
 }
 
@@ -527,17 +506,13 @@ static bw_status start(bwi_prefetcher *prefetcher, const bw_dataset *dataset, co
     }
     int wanted = find_sizes(dataset, schedule).threads;
     int result = 0;
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_mutex_lock(&prefetcher->mutex); /* the threads begin when all have been created */
     for (prefetcher->threads = 0; prefetcher->threads < wanted && result == 0; prefetcher->threads += result == 0) {
-        result = pthread_create(&prefetcher->thread[prefetcher->threads], NULL, run, prefetcher);
+        result = bwi_thread_start(&prefetcher->thread[prefetcher->threads], 0, run, prefetcher);
     }
     prefetcher->running = prefetcher->threads;
     prefetcher->begun = 0;
     pthread_mutex_unlock(&prefetcher->mutex);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     prefetcher->runs = true;
     prefetcher->process = getpid();
     if (prefetcher->threads > 0) {

@@ -7,8 +7,6 @@
 #include "train/checkpoint/checkpoint.h"
 
 #include <inttypes.h>
-#include <pthread.h>
-#include <signal.h>
 #include <string.h>
 
 struct bwi_writer {
@@ -95,30 +93,6 @@ static void *run(void *user)
     return NULL;
 }
 
-static bool open_locks(bwi_writer *w)
-{
-    if (pthread_mutex_init(&w->mutex, NULL) != 0) {
-        return false;
-    }
-    if (pthread_cond_init(&w->change, NULL) != 0) {
-        pthread_mutex_destroy(&w->mutex);
-        return false;
-    }
-    return true;
-}
-
-/* Signals are for the program's threads. One of them, SIGXFSZ, a thread causes itself by writing beyond a limit; blocked, it becomes
- * the failure of that write. */
-static int start(bwi_writer *w)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int result = pthread_create(&w->thread, NULL, run, w);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return result;
-}
-
 bw_status bwi_writer_open(bw_context *ctx, bwi_writer **writer, bwi_checkpoint_image *image, const char *folder, int keep)
 {
     bwi_writer *w = bwi_allocate(ctx, 1, sizeof *w);
@@ -133,12 +107,11 @@ bw_status bwi_writer_open(bw_context *ctx, bwi_writer **writer, bwi_checkpoint_i
     w->folder = folder;
     w->keep = keep;
     w->last = -1;
-    bool locks = open_locks(w);
-    int result = locks ? start(w) : -1;
+    bool locks = bwi_condition_open(&w->mutex, &w->change);
+    int result = locks ? bwi_thread_start(&w->thread, 0, run, w) : -1;
     if (result != 0) {
         if (locks) {
-            pthread_cond_destroy(&w->change);
-            pthread_mutex_destroy(&w->mutex);
+            bwi_condition_close(&w->mutex, &w->change);
         }
         bwi_checkpoint_image_free(&w->image);
         bwi_release(ctx, w);
@@ -159,8 +132,7 @@ void bwi_writer_close(bwi_writer *w)
     pthread_cond_broadcast(&w->change);
     pthread_mutex_unlock(&w->mutex);
     pthread_join(w->thread, NULL);
-    pthread_cond_destroy(&w->change);
-    pthread_mutex_destroy(&w->mutex);
+    bwi_condition_close(&w->mutex, &w->change);
     bwi_checkpoint_image_free(&w->image);
     bwi_release(w->ctx, w);
 }
