@@ -1,7 +1,8 @@
 /*
  * Serves the live page by libmicrohttpd, whose thread does all of the work: the training publishes a text, and is done. There is one
  * state, the newest: a listener that is slow skips the ones between, so no queue can grow. Connections, their memory and their idle time
- * are limited.
+ * are limited. Who comes while there are too many ends the oldest connection that is no listener, so that requests without an
+ * end keep nobody out.
  *
  * Only GET of two paths is answered, no file is read, and the Host header must name this machine: a page from elsewhere whose name was
  * made to point to 127.0.0.1 (DNS rebinding) is refused.
@@ -19,10 +20,12 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 
 enum {
     MOST_CONNECTIONS = 16,
+    LEAVING_CONNECTIONS = 8, /* that were told to go and have not gone yet */
     MOST_LISTENERS = 8,
     IDLE_SECONDS = 30,
     LAST_SECONDS = 2,
@@ -45,6 +48,17 @@ typedef struct listener {
     size_t sent;      /* bytes of the event's text, counting "data: " and the empty line at its end */
     int64_t version;  /* of the state that it has or is sending */
 } listener;
+
+/* Any connection. */
+typedef struct guest {
+    int socket;
+    int64_t number; /* in the order of their coming; 0: there is none */
+    bool listens, leaves;
+} guest;
+
+/* The server's thread alone uses them. */
+static guest guests[MOST_CONNECTIONS + LEAVING_CONNECTIONS];
+static int64_t guest_count; /* of all that ever came */
 
 static struct {
     struct MHD_Daemon *daemon; /* NULL: there is no server */
@@ -188,6 +202,57 @@ static listener *add_listener(struct MHD_Connection *connection)
     return found;
 }
 
+/* ---- Connections ----------------------------------------------------------------------------------------- */
+
+/* Ends the oldest connection that is no listener, if more than MOST_CONNECTIONS are here. Its bytes stop; libmicrohttpd sees this next, and
+ * closes it. */
+static void make_room(void)
+{
+    guest *oldest = NULL;
+    int here = 0;
+    for (size_t k = 0; k < sizeof guests / sizeof guests[0]; k++) {
+        guest *g = &guests[k];
+        here += g->number && !g->leaves;
+        if (g->number && !g->leaves && !g->listens && (!oldest || g->number < oldest->number)) {
+            oldest = g;
+        }
+    }
+    if (here > MOST_CONNECTIONS && oldest) {
+        oldest->leaves = true;
+        shutdown(oldest->socket, SHUT_RDWR);
+    }
+}
+
+static void on_connection(void *user, struct MHD_Connection *connection, void **context, enum MHD_ConnectionNotificationCode code)
+{
+    (void)user;
+    if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
+        guest *gone = *context;
+        if (gone) {
+            *gone = (guest){.number = 0};
+        }
+        return;
+    }
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    for (size_t k = 0; info && k < sizeof guests / sizeof guests[0]; k++) {
+        if (!guests[k].number) {
+            guests[k] = (guest){.socket = info->connect_fd, .number = ++guest_count};
+            *context = &guests[k];
+            make_room();
+            return;
+        }
+    }
+}
+
+static void set_listens(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    guest *g = info ? info->socket_context : NULL;
+    if (g) {
+        g->listens = true;
+    }
+}
+
 /* ---- Requests -------------------------------------------------------------------------------------------- */
 
 static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status, const char *type, struct MHD_Response *response)
@@ -257,6 +322,7 @@ static enum MHD_Result answer_events(struct MHD_Connection *connection)
     if (!l) {
         return refuse(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "too many pages are open\n");
     }
+    set_listens(connection);
     struct MHD_Response *response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK, read_events, l, end_listener);
     if (!response) {
         end_listener(l);
@@ -300,7 +366,9 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *connection,
 
 /* ---- Its life -------------------------------------------------------------------------------------------- */
 
-/* The lock is held until the port is known: the first request may come before. */
+/* The lock is held until the port is known: the first request may come before. Sockets are polled: with epoll, whose events tell of changes
+ * only, libmicrohttpd 0.9.75 overlooks the end of a connection that comes with the last bytes of an unfinished request, and keeps the
+ * connection until it has been idle for too long. */
 int cli_server_start(int port)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
@@ -313,11 +381,11 @@ int cli_server_start(int port)
     cli_server_publish(nothing, strlen(nothing), false);
     pthread_mutex_lock(&server.lock);
     errno = 0;
-    server.daemon =
-        MHD_start_daemon(MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD | MHD_ALLOW_SUSPEND_RESUME, (uint16_t)port, NULL, NULL,
-                         on_request, NULL, MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&address, MHD_OPTION_CONNECTION_LIMIT,
-                         (unsigned)MOST_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS,
-                         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES, MHD_OPTION_END);
+    server.daemon = MHD_start_daemon(
+        MHD_USE_POLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, (uint16_t)port, NULL, NULL, on_request, NULL, MHD_OPTION_SOCK_ADDR,
+        (struct sockaddr *)&address, MHD_OPTION_CONNECTION_LIMIT, (unsigned)(MOST_CONNECTIONS + LEAVING_CONNECTIONS),
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, NULL, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES, MHD_OPTION_END);
     const union MHD_DaemonInfo *info = server.daemon ? MHD_get_daemon_info(server.daemon, MHD_DAEMON_INFO_BIND_PORT) : NULL;
     server.port = info && info->port > 0 ? info->port : 0;
     int error = errno;

@@ -2,6 +2,8 @@
 import http.client
 import json
 import pathlib
+import random
+import re
 import socket
 import sys
 import time
@@ -96,6 +98,44 @@ for rubbish in (b"\0\xff\r\n\r\n", b"GET / HTTP/1.1\r\nX: " + b"y" * 100000 + b"
             plain.recv(1000)
         except OSError:
             pass
+# Requests that were right, with bytes changed, left out, doubled or cut off (tests/fuzz/live_page.py has more of them): whoever is answered with
+# the page or its events has named this machine as the host, and whoever ends the connection is answered or let go at once.
+random.seed(11)
+whole = b"GET /events HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nConnection: close\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\nRange: bytes=0-1\r\n\r\nabc" % port
+for attempt in range(80):
+    request = bytearray(whole if attempt % 40 == 0 else whole.replace(b"/events", b"/"))
+    for _ in range(random.randint(1, 6)):
+        at = random.randrange(len(request))
+        change = random.choice(("byte", "cut", "double", "drop", "end"))
+        if change == "byte":
+            request[at] = random.choice(b"\0\r\n :/%\xff09Aa")
+        elif change == "double":
+            request[at:at] = request[at:at + random.randint(1, 40)] * random.choice((1, 2, 50))
+        elif change == "drop":
+            del request[at:at + random.randint(1, 30)]
+        elif change == "end":
+            request[at:] = b"\r\n\r\n"
+        elif len(request) > 20 and random.random() < 0.2:
+            del request[at:]
+        if not request:
+            break
+    with socket.create_connection(("127.0.0.1", port), 60) as plain:
+        said = b""
+        try:
+            plain.sendall(bytes(request))
+            plain.shutdown(socket.SHUT_WR)
+            said = plain.recv(200)
+        except TimeoutError:
+            expect(False, "neither answered nor let go: %r" % bytes(request)[:200])
+        except OSError:
+            pass
+    named = re.search(rb"host:[ \t]*(127\.0\.0\.1|localhost):%d[ \t]*\r?\n" % port, bytes(request).lower())
+    expect(not said.startswith(b"HTTP/1.1 200") or named, "a request without this host is answered: %r" % bytes(request)[:200])
+# Connections without a request take nobody's place.
+silent = [socket.create_connection(("127.0.0.1", port), 60) for _ in range(40)]
+expect(ask()[0].status == 200, "a reader beside 40 connections that say nothing")
+for plain in silent:
+    plain.close()
 expect(ask()[0].status == 200, "the server lives")
 
 # Events: whole states, each newer than the one before.
