@@ -10,6 +10,7 @@
 #   examples/<name>.c                   example/<name>           label example
 #   tests/tools/check_<name>.sh         tools/check_<name>       label tools
 #   tests/tools/newcomer.sh             tools/newcomer           label tools
+#   README.md, docs (tests/docs)        docs/<page>              label docs
 #
 # A test that computes with kernels runs once with each set of kernels: as it is, .../avx2 and .../portable. "label: thread" in
 # a test's first ten lines adds the label thread, which the thread sanitizer runs. Exit code 77: skipped.
@@ -182,9 +183,24 @@ if(NOT BW_SANITIZE)
     bw_add_test(NAME tools/newcomer COMMAND bash ${PROJECT_SOURCE_DIR}/tests/tools/newcomer.sh LABELS tools)
 endif()
 
+# What the documentation says is done: command lines are run, C blocks compiled and run, links followed.
+find_program(BW_PYTHON python3)
+if(BW_PYTHON AND NOT BW_SANITIZE)
+    file(GLOB pages CONFIGURE_DEPENDS README.md docs/*.md docs/guide/*.md docs/reference/*.md)
+    foreach(page IN LISTS pages)
+        file(RELATIVE_PATH name ${PROJECT_SOURCE_DIR} ${page})
+        string(REGEX REPLACE "^docs/|\\.md$" "" name ${name})
+        bw_add_test(NAME docs/${name} COMMAND ${BW_PYTHON} ${PROJECT_SOURCE_DIR}/tests/docs/run.py ${page} LABELS docs
+            ENVIRONMENT CC=${CMAKE_C_COMPILER})
+    endforeach()
+    bw_add_test(NAME docs/pages COMMAND ${BW_PYTHON} ${PROJECT_SOURCE_DIR}/tests/docs/pages.py LABELS docs)
+endif()
+
 # Examples are users' programs: public header, shared library. Their argument is the file of digits, if it is nothing else.
 set(argument_of_image-large-batch 128)
 set(argument_of_utilisation ${PROJECT_BINARY_DIR}/examples)
+set(argument_of_keras-and-back ${PROJECT_SOURCE_DIR}/data/digits.npz ${PROJECT_SOURCE_DIR}/data/begun.keras
+    ${PROJECT_BINARY_DIR}/examples/continued.keras)
 file(GLOB examples CONFIGURE_DEPENDS examples/*.c)
 foreach(source IN LISTS examples)
     get_filename_component(name ${source} NAME_WE)
