@@ -198,6 +198,7 @@ endif()
 
 # Examples are users' programs: public header, shared library. Their argument is the file of digits, if it is nothing else.
 set(argument_of_image-large-batch 128)
+set(argument_of_transfer "")
 set(argument_of_utilisation ${PROJECT_BINARY_DIR}/examples)
 set(argument_of_keras-and-back ${PROJECT_SOURCE_DIR}/data/digits.npz ${PROJECT_SOURCE_DIR}/data/begun.keras
     ${PROJECT_BINARY_DIR}/examples/continued.keras)

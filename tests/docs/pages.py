@@ -41,15 +41,18 @@ def check_links(path):
             complain(f"{path.relative_to(TOP)}: {target}: there is no such heading")
 
 
-def check_names(path):
-    """Functions, types and constants of the header that a page names; `bw_gradients_...` stands for several."""
-    known = set(re.findall(r"\b(?:bw|BW)_\w+", HEADER)) | set(re.findall(r"\bBW_\w+", (TOP / "CMakeLists.txt").read_text()))
-    for folder in ("cmake", "tests", "tools", "src/cli"):
-        for file in (TOP / folder).rglob("*"):
-            if file.suffix in (".cmake", ".sh", ".py") or file.parent.name == "tools":
-                known |= set(re.findall(r"\bBW_\w+", file.read_text(errors="ignore"))) if file.is_file() else set()
+def known_names():
+    """The header's names, and options of the build and of tests."""
+    known = set(re.findall(r"\b(?:bw|BW)_\w+", HEADER))
+    for file in [TOP / "CMakeLists.txt", *(TOP / "cmake").glob("*.cmake"), *(TOP / "tests").rglob("*.sh"), *(TOP / "tests").rglob("*.py")]:
+        known |= set(re.findall(r"\bBW_\w+", file.read_text()))
+    return known
+
+
+def check_names(path, known):
+    """Functions, types and constants that a page names; `bw_gradients_...` stands for several."""
     for name in sorted(set(re.findall(r"\b(?:bw|BW)_\w+", path.read_text()))):
-        if name not in known and not any(other.startswith(name) for other in known if name.endswith("_")):
+        if name not in known and not (name.endswith("_") and any(other.startswith(name) for other in known)):
             complain(f"{path.relative_to(TOP)}: {name} is not in batchwise.h")
 
 
@@ -90,10 +93,11 @@ def check_data():
 
 def main():
     pages = [TOP / "README.md", TOP / "CONTRIBUTING.md", TOP / "CHANGELOG.md", TOP / "SECURITY.md", *sorted((TOP / "docs").rglob("*.md"))]
+    known = known_names()
     for path in pages:
         check_links(path)
         if "contributing" not in path.parts and path.name not in ("CHANGELOG.md", "CONTRIBUTING.md"):
-            check_names(path)
+            check_names(path, known)
     check_comments()
     check_data()
     return failures > 0
