@@ -141,7 +141,7 @@ def run(model, dataset, options, keep, caller, verbose, initial_epoch=0):
             operator.reraise()
         caller.reraise()
         for one in (native.keep, *(getattr(kept, "keep", []) for kept in keep)):
-            sources.reraise(one if isinstance(one, list) else [])
+            sources.reraise(one if isinstance(one, list) else [], status)
         if status == n.BW_CANCELLED:
             raise _errors.from_context(context.pointer, status)
         context.call(lambda: status)

@@ -38,14 +38,23 @@ def as_array(value, name="x"):
 
 
 def _from_other(value, name):
-    """Data frames, tensors of other libraries, lists. Their own conversions share memory where they can."""
-    if hasattr(value, "to_numpy"):
-        return np.asarray(value.to_numpy())
-    if hasattr(value, "detach"):  # torch: a tensor that takes part in autograd does not convert
+    """Data frames, tensors and tables of other libraries, lists. Memory is shared where their layout allows it."""
+    if hasattr(value, "iloc"):  # pandas: a frame, or one column of it as a frame
+        frame = value if value.ndim == 2 else value.to_frame()
+        made = _from_frame(frame, name)
+        return made if value.ndim == 2 else made[:, 0] if made.ndim == 2 and made.shape[1] == 1 else made
+    if _is_arrow(value):
+        return _from_arrow(value, name)
+    if hasattr(value, "detach"):  # torch: a tensor that takes part in autograd, or lies on a device, does not convert
         value = value.detach().cpu()
+        value = value.float() if str(value.dtype) == "torch.bfloat16" else value
     try:
+        if hasattr(value, "to_numpy"):
+            return np.asarray(value.to_numpy())
+        if hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
+            return np.from_dlpack(value)
         return np.asarray(value)
-    except (TypeError, ValueError) as failure:
+    except (TypeError, ValueError, BufferError) as failure:
         raise _errors.InvalidArgument(f"{name} cannot be read as an array: {failure}") from failure
 
 
@@ -59,19 +68,136 @@ def _numbers(array, name):
     raise _errors.InvalidArgument(f"{name} has the type {array.dtype}; numbers or truth values are expected")
 
 
+# ---- pandas
+
+
+def _from_frame(frame, name):
+    """A frame whose columns have one type is used where it lies. Others are put side by side in the type that holds them all;
+    columns of categories become one of zeros and ones for each category, or their numbers if they are a target."""
+    kinds = list(frame.dtypes)
+    if all(isinstance(kind, np.dtype) and kind.kind in "uif" for kind in kinds) or all(kind == np.bool_ for kind in kinds):
+        return frame.to_numpy()
+    columns = []
+    for i, (label, kind) in enumerate(zip(frame.columns, kinds)):
+        column = frame.iloc[:, i]
+        if hasattr(kind, "categories"):
+            codes = column.cat.codes.to_numpy()
+            one = codes if name[0] == "y" else codes[:, None] == np.arange(len(kind.categories))
+        else:
+            one = _from_column(column, kind, label, name)
+        columns.append(one)
+    return _side_by_side(columns)
+
+
+def _from_column(column, kind, label, name):
+    """One column of a frame: NumPy's numbers, or those of pandas's own types, in which values may be missing."""
+    if isinstance(kind, np.dtype) and kind.kind in "uifb":
+        return column.to_numpy()
+    try:
+        if isinstance(kind, np.dtype) or column.isna().any():
+            return column.to_numpy(dtype=np.float64, na_value=np.nan)
+        return _numeric(np.asarray(column.to_numpy(dtype=getattr(kind, "numpy_dtype", np.float64))))
+    except (TypeError, ValueError) as failure:
+        raise _errors.InvalidArgument(
+            f"{name}: column {label!r} has the type {kind}; expected numbers, truth values or categories (astype('category'))"
+        ) from failure
+
+
+def _numeric(array):
+    if array.dtype.kind not in "uifb":
+        raise TypeError(array.dtype)
+    return array
+
+
+def _side_by_side(columns):
+    kind = np.result_type(*columns) if columns else np.float32
+    columns = [one[:, None] if one.ndim == 1 else one for one in columns]
+    table = np.empty((len(columns[0]) if columns else 0, sum(one.shape[1] for one in columns)), kind)
+    return np.concatenate(columns, axis=1, out=table) if columns else table
+
+
+# ---- Arrow
+
+
+def _is_arrow(value):
+    if type(value).__module__.partition(".")[0] == "pyarrow":
+        return True
+    arrow = hasattr(value, "__arrow_c_stream__") or hasattr(value, "__arrow_c_array__")
+    return arrow and not hasattr(value, "to_numpy")
+
+
+def _from_arrow(value, name):
+    """Tables, record batches and single columns of them. A column without missing values in one chunk is used where it lies, and so
+    are the columns of a table that lie at equal distances, as those made from one array do."""
+    import pyarrow
+
+    if type(value).__module__.partition(".")[0] != "pyarrow":
+        value = pyarrow.table(value) if hasattr(value, "__arrow_c_stream__") else pyarrow.array(value)
+    if not hasattr(value, "column_names"):
+        return _from_arrow_column(value, name, pyarrow)
+    columns = [
+        _from_arrow_column(value.column(i), f"{name}: column {label!r}", pyarrow) for i, label in enumerate(value.column_names)
+    ]
+    if len(columns) == 1:
+        return columns[0]
+    return _evenly_spaced(columns) if _are_evenly_spaced(columns) else _side_by_side(columns)
+
+
+def _from_arrow_column(column, name, pyarrow):
+    kinds = pyarrow.types
+    if hasattr(column, "chunks"):
+        column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    if hasattr(column, "to_numpy_ndarray"):  # tensors of one shape
+        return column.to_numpy_ndarray()
+    kind = column.type
+    if kinds.is_fixed_size_list(kind):
+        if column.null_count:
+            raise _errors.InvalidArgument(f"{name} has {column.null_count} missing lists")
+        return _from_arrow_column(column.flatten(), name, pyarrow).reshape(len(column), kind.list_size)
+    if kinds.is_dictionary(kind):
+        return _from_arrow_column(column.indices, name, pyarrow)
+    if not (kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_boolean(kind)):
+        raise _errors.InvalidArgument(f"{name} has the type {kind}; numbers, truth values or lists of equal length are expected")
+    return _numeric(column.to_numpy(zero_copy_only=column.null_count == 0 and not kinds.is_boolean(kind)))
+
+
+def _are_evenly_spaced(columns):
+    first, second = columns[:2]
+    gap = second.ctypes.data - first.ctypes.data
+    return gap > 0 and all(
+        one.ndim == 1 and one.dtype == first.dtype and one.strides == first.strides and one.ctypes.data - first.ctypes.data == i * gap
+        for i, one in enumerate(columns)
+    )
+
+
+class _Spaced:
+    """Columns at equal distances as one array, by NumPy's array interface; holds their memory."""
+
+    def __init__(self, columns):
+        first, second = columns[:2]
+        self.columns = columns
+        self.__array_interface__ = {
+            "version": 3,
+            "data": (first.ctypes.data, True),
+            "typestr": first.dtype.str,
+            "shape": (len(first), len(columns)),
+            "strides": (first.strides[0], second.ctypes.data - first.ctypes.data),
+        }
+
+
+def _evenly_spaced(columns):
+    return np.asarray(_Spaced(columns))
+
+
+# ---- The library's view
+
+
 def view(array):
-    """The library's view of an array from `as_array`, and the array whose memory it uses: the same one, or a copy if its strides
-    cannot be taken."""
-    strides = array.strides
-    if any(step < 0 for step in strides) or (array.size > 1 and not any(strides)):
+    """The library's view of an array from `as_array`, and the array whose memory it uses: the same one with any strides, but for a
+    single number that is broadcast along all axes, since strides of zero alone mean that there are no gaps."""
+    if array.size > 1 and not any(array.strides):
         array = np.ascontiguousarray(array)
-        strides = array.strides
     made = n.bw_array(data=array.ctypes.data, dtype=_DTYPES[array.dtype.str[1:]], ndim=array.ndim)
     made.shape[: array.ndim] = array.shape
-    made.strides[: array.ndim] = strides
+    made.strides[: array.ndim] = array.strides
     return made, array
-
-
-def address(array):
-    """The address of an array that is contiguous, for functions that read or write numbers."""
-    return array.ctypes.data

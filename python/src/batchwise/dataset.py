@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _errors, sources
+from . import _errors, loaders, sources
 from . import _native as n
 from ._context import Context, Handle
 from ._facts import html_table, text_table
@@ -21,8 +21,9 @@ from ._facts import html_table, text_table
 class Dataset:
     """Samples for training, evaluation and prediction.
 
-    Dataset(x, y, sample_weight)          arrays: NumPy, pandas, anything that converts; dicts for several inputs or outputs
+    Dataset(x, y, sample_weight)          arrays: NumPy, pandas, Arrow, DLPack; dicts for several inputs or outputs
     Dataset("train.csv", target="price")  files: .npz, .npy, .csv, IDX, HDF5, TFRecord, libsvm, folders of images, "synth:..."
+    Dataset(loader)                       batches: tf.data.Dataset, PyTorch's DataLoader, Keras's PyDataset, generators
     Dataset.from_function(...)            samples that a function makes by number
     Dataset.from_generator(...)           samples that come one after another
     Dataset.from_sequences(...)           sequences of varying length
@@ -31,15 +32,27 @@ class Dataset:
     """
 
     def __init__(self, data: Any, y: Any = None, sample_weight: Any = None, **reading: Any) -> None:
-        self._source = sources.source(data, y, sample_weight, reading)
-        self._steps = ()
         self._own = None
+        if loaders.is_loader(data):
+            if y is not None or sample_weight is not None or reading:
+                raise _errors.InvalidArgument(f"{type(data).__name__} has its own targets and weights: nothing else must be given")
+            made = Dataset._from_loader(data)
+            self._source, self._steps = made._source, made._steps
+        else:
+            self._source, self._steps = sources.source(data, y, sample_weight, reading), ()
 
     @classmethod
     def _from_source(cls, source, steps=()):
         made = cls.__new__(cls)
         made._source, made._steps, made._own = source, steps, None
         return made
+
+    @classmethod
+    def _from_loader(cls, loader, **how):
+        """The samples of a loader in its order and its batches; one thread asks for them, so that they come in that order."""
+        source, size = loaders.source(loader, **how)
+        made = cls._from_source(source).batch(size)
+        return made.prefetch(source.ahead, threads=1) if hasattr(source, "ahead") else made
 
     @classmethod
     def from_function(cls, function, count, x, y=None, w=None):
@@ -53,7 +66,7 @@ class Dataset:
     @classmethod
     def from_generator(cls, generator, x, y=None, w=None):
         """Samples that `generator()`, a function that returns an iterator, gives one after another as x, (x, y) or (x, y, w)."""
-        return cls._from_source(sources.GeneratorSource(generator, x, y, w))
+        return cls._from_source(sources.GeneratorSource(generator, sources.declared(x, y, w)))
 
     @classmethod
     def from_sequences(cls, sequences, y=None, sample_weight=None):
@@ -191,7 +204,7 @@ class Dataset:
             else:
                 native.append(one)
         made = function(pointer, *native)
-        sources.reraise(keep)
+        sources.reraise(keep, n.BW_OK if made else n.BW_INTERNAL)
         return made if made else context.build(lambda: made)
 
     def _facts(self):
@@ -260,9 +273,15 @@ class Dataset:
             status = context.run(
                 n.lib.bw_dataset_values, native.pointer, name.encode(), first, count, values.ctypes.data, values.size
             )
-            sources.reraise(native.keep)
+            sources.reraise(native.keep, status)
             context.call(lambda: status)
         return values
+
+    def _sample_like(self):
+        """Zeros that look like a batch of one sample, by field: no sample is asked of the source."""
+        with self._facts() as context:
+            fields = sources.fields_of(self.native(context).pointer)
+        return {field.name: np.zeros((1, *field.shape), field.dtype) for field in fields}
 
     def split(self, share: float) -> tuple[Dataset, Dataset]:
         """Two datasets: the samples before floor(n * (1 - share)) and those from there on, in the order of the first epoch."""

@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from . import _errors, _training
+from . import _errors, _training, loaders
 from .callbacks import Caller
 from .dataset import Dataset
-from .model import Model, split_arrays, weights_for
+from .model import Model, check_loader, split_arrays, weights_for
 
 
 @contextlib.contextmanager
@@ -64,14 +64,15 @@ def fit(
     if isinstance(model, Model):
         return model.fit(
             x, y, batch_size, epochs, verbose, callbacks, validation_split, validation_data, shuffle, class_weight,
-            sample_weight, initial_epoch, seed=seed, **options,
+            sample_weight, initial_epoch, steps_per_epoch=steps_per_epoch, validation_steps=validation_steps, seed=seed, **options,
         )  # fmt: skip
     if validation_freq != 1:
         raise _errors.Unimplemented("validation_freq: validation runs after each epoch here")
-    for name, value in (("steps_per_epoch", steps_per_epoch), ("validation_steps", validation_steps)):
-        if value is not None:
-            raise _errors.Unimplemented(f"{name}: an epoch is a pass over all samples here; use Dataset(...).take(count)")
+    check_loader(x, steps_per_epoch, validation_split, validation_data, validation_steps)
     del validation_batch_size  # changes neither the result nor memory
+    if loaders.is_loader(x) and y is None and sample_weight is None:
+        names = {"inputs": lambda: [one.name for one in model.inputs], "outputs": lambda: list(model.output_names)}
+        x = Dataset._from_loader(x, steps=steps_per_epoch, batch_size=batch_size, **names)
     _build(model, x)
     bridge = Bridge(model, workers)
     native = bridge.native
@@ -94,7 +95,7 @@ def fit(
         epochs=epochs_left,
         batch_size=batch_size,
         validation_split=0.0 if validation_data is not None else validation_split,
-        validation=None if validation_data is None else native._validation(validation_data),
+        validation=None if validation_data is None else native._validation(validation_data, validation_steps),
         class_weight=class_weight,
         seed=seed,
         saves=True,
@@ -257,7 +258,7 @@ class KerasCaller(Caller):
         whether more is better."""
         model = self.bridge.model
         if any(hasattr(one, "monitor") for one in self.callbacks) and hasattr(model, "_symbolic_build"):
-            fields = next(iter(self.dataset.take(1)))
+            fields = self.dataset._sample_like()
             x = {name[2:]: value for name, value in fields.items() if name[0] == "x"}
             y = {name[2:]: value for name, value in fields.items() if name[0] == "y"}
             model._symbolic_build(data_batch=(_one_or_all(x), _one_or_all(y)))

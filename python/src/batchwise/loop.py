@@ -32,7 +32,7 @@ class Iterator(Handle):
         batch = ctypes.c_void_p()
         with self.context as context:
             status = n.lib.bw_next(self.pointer, ctypes.byref(batch))
-            sources.reraise(self.keep[1].keep)
+            sources.reraise(self.keep[1].keep, status)
             if status == n.BW_OUT_OF_RANGE:
                 n.lib.bw_message(context.pointer)
                 raise StopIteration

@@ -10,7 +10,7 @@ from typing import Any, Callable
 
 import numpy as np
 
-from . import _errors, _training, loop, sources
+from . import _errors, _training, loaders, loop, sources
 from . import _native as n
 from ._context import Context
 from ._facts import Record, as_bytes, text_table
@@ -147,6 +147,8 @@ class Model:
 
     def _dataset(self, x, y=None, sample_weight=None):
         """Samples for this model: lists of arrays belong to its inputs and outputs in their order."""
+        if loaders.is_loader(x) and y is None and sample_weight is None:
+            return self._loaded(x)
         x, y = _only(x), _only(y)
         if isinstance(x, (list, tuple)) and x and all(hasattr(one, "shape") for one in x):
             x = dict(zip(self.input_names, x)) if len(x) > 1 else x[0]
@@ -155,6 +157,9 @@ class Model:
         if isinstance(sample_weight, (list, tuple)) and sample_weight and all(hasattr(one, "shape") for one in sample_weight):
             sample_weight = dict(zip(self.output_names, sample_weight))
         return as_dataset(x, y, sample_weight)
+
+    def _loaded(self, loader, **how):
+        return Dataset._from_loader(loader, inputs=lambda: self.input_names, outputs=lambda: self.output_names, **how)
 
     # ---- Training
 
@@ -173,13 +178,16 @@ class Model:
         sample_weight: Any = None,
         initial_epoch: int = 0,
         *,
+        steps_per_epoch: int | None = None,
+        validation_steps: int | None = None,
         seed: int | None = None,
         **options: Any,
     ) -> History:
         """Trains the model, and returns a History.
 
-        x is an array, a dict of arrays by input, a path or a Dataset, whose own order, batches and targets count. shuffle: whether
-        arrays are shuffled in each epoch. validation_split: the last samples are held out, as in Keras (of a Dataset: the last in
+        x is an array, a dict of arrays by input, a path, a loader of batches (tf.data.Dataset, DataLoader, PyDataset, a generator) or
+        a Dataset, whose own order, batches and targets count. shuffle: whether arrays are shuffled in each epoch. steps_per_epoch,
+        validation_steps: of loaders, how many batches an epoch has. validation_split: the last samples are held out, as in Keras (of a Dataset: the last in
         the order of the first epoch). batch_size: a number, or a text such as "32@0,128@5". seed: of initial weights, order and
         random layers; without it the first training has 0, the second 1 and so on.
 
@@ -190,6 +198,9 @@ class Model:
         epochs = self._epochs(epochs, initial_epoch)
         seed = self._fits if seed is None else seed
         self._fits += 1
+        check_loader(x, steps_per_epoch, validation_split, validation_data, validation_steps)
+        if loaders.is_loader(x) and y is None and sample_weight is None:
+            x = self._loaded(x, steps=steps_per_epoch, batch_size=batch_size)
         own = isinstance(x, (Dataset, str, os.PathLike))
         split = 0.0 if own or validation_data is not None else validation_split
         if split:
@@ -201,7 +212,7 @@ class Model:
             dataset = dataset.shuffle(seed)
         keep = []
         with self.context:
-            validation = None if validation_data is None else self._validation(validation_data)
+            validation = None if validation_data is None else self._validation(validation_data, validation_steps)
             made = _training.fit_options(
                 self.context,
                 keep,
@@ -226,7 +237,9 @@ class Model:
             raise _errors.InvalidArgument(f"epochs={epochs}: training goes on at initial_epoch={initial_epoch}, so nothing is left")
         return epochs - initial_epoch
 
-    def _validation(self, data):
+    def _validation(self, data, steps=None):
+        if loaders.is_loader(data):
+            return self._loaded(data, steps=steps, validates=True)
         if isinstance(data, tuple) and 2 <= len(data) <= 3:
             return self._dataset(*data)
         return self._dataset(data)
@@ -248,7 +261,7 @@ class Model:
         with self.context as context:
             native = self._dataset(x, y, sample_weight).native(context)
             status = context.run(n.lib.bw_evaluate, self.pointer, native.pointer, ctypes.byref(pointer))
-            sources.reraise(native.keep)
+            sources.reraise(native.keep, status)
             context.call(lambda: status)
             columns = History.of(context, pointer.value).history
         values = {name: column[0] for name, column in columns.items()}
@@ -261,6 +274,8 @@ class Model:
         """The model's output for each sample, as float32; a list of arrays if there are several outputs. Neither the result nor
         memory depends on a batch size."""
         del batch_size, verbose
+        if loaders.is_loader(x):
+            return self._predict_batches(x)
         with self.context as context:
             dataset = self._dataset(x)
             native = dataset.native(context)
@@ -272,9 +287,17 @@ class Model:
             places = (ctypes.c_void_p * len(made))(*(one.ctypes.data for one in made))
             counts = (ctypes.c_size_t * len(made))(*(one.size for one in made))
             status = context.run(n.lib.bw_predict_all, self.pointer, native.pointer, places, counts, len(made))
-            sources.reraise(native.keep)
+            sources.reraise(native.keep, status)
             context.call(lambda: status)
         return made[0] if len(made) == 1 else made
+
+    def _predict_batches(self, loader):
+        """One batch after another, so that a loader need not know how many samples it has."""
+        batches = loaders.inputs(loader, lambda: self.input_names)
+        made = [self.predict(batch) for batch in batches]
+        if isinstance(made[0], list):
+            return [np.concatenate(parts) for parts in zip(*made)]
+        return np.concatenate(made)
 
     def _build_for(self, dataset, context, native):
         """Builds a model that is not built yet for the samples' shape, as training would, so that its outputs are known."""
@@ -518,6 +541,17 @@ def _count(value):
     if isinstance(value, (list, tuple)) and value and all(hasattr(one, "shape") for one in value):
         return _count(value[0])
     return len(value)
+
+
+def check_loader(x, steps, split, validation, validation_steps):
+    """Refuses arguments that only loaders take, or that loaders do not take."""
+    for name, value, given in (("steps_per_epoch", steps, x), ("validation_steps", validation_steps, validation)):
+        if value is not None and not loaders.is_loader(given):
+            raise _errors.Unimplemented(f"{name}: an epoch is a pass over all samples here; use Dataset(...).take(count)")
+        if value is not None and (int(value) != value or value < 1):
+            raise _errors.InvalidArgument(f"{name}={value}: expected at least 1")
+    if split and validation is None and loaders.is_loader(x):
+        raise _errors.InvalidArgument(f"validation_split: {type(x).__name__} has an order of its own; give validation_data")
 
 
 def weights_for(x, sample_weight, validation_data):

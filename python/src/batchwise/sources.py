@@ -177,14 +177,16 @@ class Failure:
             ctypes.memmove(sample.error, reason + b"\0", len(reason) + 1)
 
 
-def reraise(keep):
-    """Raises what a user's function raised while a native call ran."""
+def reraise(keep, status=n.BW_INTERNAL):
+    """Raises what a user's function raised while a native call ran, if the call failed: a sample that was made ahead, and then not
+    needed, may fail."""
     for one in keep:
         if isinstance(one, list):
-            reraise(one)
+            reraise(one, status)
         elif isinstance(one, Failure) and one.exception is not None:
             exception, one.exception = one.exception, None
-            raise exception
+            if status != n.BW_OK:
+                raise exception
 
 
 class Field:
@@ -230,11 +232,11 @@ def fields_of(pointer):
     return found
 
 
-def _declared(x, y, w):
+def declared(x, y, w):
     return [Field.described(name, given) for name, given in (("x", x), ("y", y), ("w", w)) if given is not None]
 
 
-def _native_fields(fields, count):
+def native_fields(fields, count):
     native = (n.bw_field * len(fields))()
     for field, to in zip(fields, native):
         field.native(to, count)
@@ -266,7 +268,7 @@ def _takes_random(function):
 class FunctionSource:
     def __init__(self, function, count, x, y, w):
         self.function, self.count = function, int(count)
-        self.fields = _declared(x, y, w)
+        self.fields = declared(x, y, w)
         self.random = _takes_random(function)
 
     def open(self, context, keep):
@@ -287,14 +289,13 @@ class FunctionSource:
 
         function = n.bw_sample_function(make)
         keep += [function, failure]
-        native = _native_fields(self.fields, self.count)
+        native = native_fields(self.fields, self.count)
         return context.build(n.lib.bw_from_function, context.pointer, native, len(self.fields), function, None)
 
 
 class GeneratorSource:
-    def __init__(self, generator, x, y, w):
-        self.generator = generator
-        self.fields = _declared(x, y, w)
+    def __init__(self, generator, fields):
+        self.generator, self.fields = generator, fields
 
     def open(self, context, keep):
         failure = Failure()
@@ -316,14 +317,14 @@ class GeneratorSource:
 
         function = n.bw_generator_function(give)
         keep += [function, failure]
-        native = _native_fields(self.fields, 0)
+        native = native_fields(self.fields, 0)
         return context.build(n.lib.bw_from_generator, context.pointer, native, len(self.fields), function, None)
 
 
 class Map:
     def __init__(self, function, seed, x, y, w):
         self.function, self.seed = function, seed
-        self.changed = {field.name: field for field in _declared(x, y, w)}
+        self.changed = {field.name: field for field in declared(x, y, w)}
         self.random = _takes_random(function)
 
     def arguments(self, pointer, keep):
@@ -346,7 +347,7 @@ class Map:
                 failure.keep(exception, sample)
                 return False
 
-        function, native = n.bw_map_function(change), _native_fields(go, 0)
+        function, native = n.bw_map_function(change), native_fields(go, 0)
         options = n.options(n.bw_map_options, seed=self.seed, fields=native, field_count=len(go))
         keep += [function, failure, native]
         return [function, None, ctypes.byref(options)]
