@@ -247,27 +247,22 @@ static bw_status bind_phase(bwi_exec *exec, const bwi_plan_program *program, int
     return BW_OK;
 }
 
-static bool computes(const bwi_bound *b, const bw_node *node)
-{
-    return b->call.node == node && (b->instruction->pass == BWI_PASS_FORWARD || b->instruction->pass == BWI_PASS_STATISTICS);
-}
-
-/* Marks, in worker 0's list for full tiles, where each node is first computed, so that its prologue runs once. */
+/* Marks, in worker 0's list for full tiles, where each node's prologue is needed first, so that it runs once. */
 static bw_status find_prologues(const bwi_exec *exec, int program)
 {
-    bool *computed = bwi_allocate(exec->ctx, (size_t)exec->plan->graph.count, sizeof *computed);
-    for (int k = 0; computed && k < exec->plan->programs[program].phase_count; k++) {
+    bool *opened = bwi_allocate(exec->ctx, (size_t)exec->plan->graph.count, sizeof *opened);
+    for (int k = 0; opened && k < exec->plan->programs[program].phase_count; k++) {
         bwi_bound *list = bwi_exec_bound(exec, program, k, 0, exec->plan->sizes - 1);
         for (int n = 0; n < exec->phases[program][k].count; n++) {
             const bw_node *node = list[n].call.node;
-            bool first = computes(&list[n], node) && !computed[node->number];
-            computed[node->number] |= first;
-            list[n].opens = first && node->op->kernels && node->op->kernels->prologue;
+            bool prologue = node->op->kernels && node->op->kernels->prologue;
+            list[n].opens = prologue && bwi_plan_reads_shared(list[n].instruction) && !opened[node->number];
+            opened[node->number] |= list[n].opens;
             exec->phases[program][k].opens |= list[n].opens;
         }
     }
-    bwi_release(exec->ctx, computed);
-    return computed ? BW_OK : BW_RESOURCE_EXHAUSTED;
+    bwi_release(exec->ctx, opened);
+    return opened ? BW_OK : BW_RESOURCE_EXHAUSTED;
 }
 
 /* After a failure, bwi_exec_unbind releases what has been bound so far. */

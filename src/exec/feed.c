@@ -243,27 +243,30 @@ static bw_status run_phase(bwi_exec *exec)
     return status;
 }
 
-/* Computes, once per update, what ops derive from their variables. */
-static bw_status run_prologues(bwi_exec *exec)
+bw_status bwi_exec_prologues(bwi_exec *exec, int phase)
 {
-    const bwi_plan *plan = exec->plan;
-    uint64_t begin = bwi_exec_clock(exec);
-    bool training = plan->programs[exec->program].program.training;
-    for (int k = 0; k < plan->programs[exec->program].phase_count; k++) {
-        const bwi_bound *list = bwi_exec_bound(exec, exec->program, k, 0, plan->sizes - 1);
-        for (int n = 0; exec->phases[exec->program][k].opens && n < exec->phases[exec->program][k].count; n++) {
-            const bw_node *node = list[n].call.node;
-            if (list[n].opens && (training || (node->op->flags & BWI_OP_INFERENCE_PROLOGUE))) {
-                bw_status status = node->op->kernels->prologue(&list[n].call);
-                if (status != BW_OK) {
-                    return bwi_fail(exec->ctx, status, "layer %s could not prepare its weights", node->name);
-                }
-            }
+    const bwi_bound_phase *bound = &exec->phases[exec->program][phase];
+    const bwi_bound *list = bwi_exec_bound(exec, exec->program, phase, 0, exec->plan->sizes - 1);
+    for (int n = 0; bound->opens && n < bound->count; n++) {
+        bw_status status = list[n].opens ? list[n].call.node->op->kernels->prologue(&list[n].call) : BW_OK;
+        if (status != BW_OK) {
+            return bwi_fail(exec->ctx, status, "layer %s could not prepare its weights", list[n].call.node->name);
         }
     }
-    bwi_exec_timed(exec, 0, BWI_PART_PREPARE, begin);
-    exec->fresh |= (uint64_t)1 << exec->program;
     return BW_OK;
+}
+
+/* Once per update, or before each phase. */
+static bw_status run_prologues(bwi_exec *exec, int first, int end)
+{
+    bw_status status = BW_OK;
+    uint64_t begin = bwi_exec_clock(exec);
+    for (int phase = first; phase < end && status == BW_OK; phase++) {
+        status = bwi_exec_prologues(exec, phase);
+    }
+    bwi_exec_timed(exec, 0, BWI_PART_PREPARE, begin);
+    exec->fresh |= (uint64_t)(status == BW_OK) << exec->program;
+    return status;
 }
 
 /* The sample that made a layer's statistics infinite or NaN, if one shows it. */
@@ -286,9 +289,11 @@ static bw_status name_statistics(bwi_exec *exec, const bw_node *node)
 static bw_status feed(bwi_exec *exec)
 {
     const bwi_plan_program *program = &exec->plan->programs[exec->program];
-    bw_status status = exec->fresh >> exec->program & 1 ? BW_OK : run_prologues(exec);
+    bool by_phase = exec->plan->prologues_by_phase, fresh = by_phase || (exec->fresh >> exec->program & 1);
+    bw_status status = fresh ? BW_OK : run_prologues(exec, 0, program->phase_count);
     for (exec->phase = 0; status == BW_OK && exec->phase < program->phase_count; exec->phase++) {
-        status = run_phase(exec);
+        status = by_phase ? run_prologues(exec, exec->phase, exec->phase + 1) : BW_OK;
+        status = status == BW_OK ? run_phase(exec) : status;
     }
     const bw_node *bad = status == BW_OK && exec->moving_count ? bwi_moving_advance(exec) : NULL;
     return bad ? name_statistics(exec, bad) : status;

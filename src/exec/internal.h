@@ -48,7 +48,7 @@ typedef struct bwi_bound {
     int64_t summed;                                                          /* sums that this phase completes */
     void (*finish)(const bwi_call *call, const void *sums, int64_t samples); /* turns them into statistics; NULL: nothing to do */
     int part;
-    bool opens; /* the first in its program to compute its node, so that the node's prologue runs with this call */
+    bool opens; /* the first in its program to read what its node's prologue makes, which runs with this call */
     bool adds;  /* to the tile's lane: gradients or sums */
 } bwi_bound;
 
@@ -247,6 +247,8 @@ void bwi_split_part(bwi_exec *exec, int worker, int64_t number, const bwi_sink *
 void bwi_split_settle(bwi_exec *exec);
 /* Runs the piece again, one sample at a time, through the phases up to the present one, and names what is wrong. */
 bw_status bwi_exec_replay(bwi_exec *exec, bool find_nonfinite);
+/* Computes what the ops of a phase derive from their variables. */
+bw_status bwi_exec_prologues(bwi_exec *exec, int phase);
 /* The file of spilled values (spill.c): creates it in the plan's folder and unlinks it at once; moves a value to or from it, on
  * a worker. */
 bw_status bwi_exec_open_spill(bwi_exec *exec);

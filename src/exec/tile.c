@@ -344,7 +344,8 @@ static bw_status replay_tile(bwi_exec *exec, int phase, int64_t k, bool find_non
             return BW_CANCELLED;
         }
         for (int at = again ? 0 : phase; at <= phase; at++) {
-            bw_status status = replay_sample(exec, at, first + i, again ? 0 : k, i, find_nonfinite && at == phase);
+            bw_status status = again ? bwi_exec_prologues(exec, at) : BW_OK;
+            status = status != BW_OK ? status : replay_sample(exec, at, first + i, again ? 0 : k, i, find_nonfinite && at == phase);
             if (status != BW_OK) {
                 return status;
             }
@@ -357,11 +358,12 @@ bw_status bwi_exec_replay(bwi_exec *exec, bool find_nonfinite)
 {
     int64_t tiles = bwi_tiles_of(exec->piece.count, exec->plan->tile);
     for (int phase = 0; phase <= exec->phase; phase++) {
-        for (int64_t k = 0; k < tiles; k++) {
-            bw_status status = replay_tile(exec, phase, k, find_nonfinite);
-            if (status != BW_OK) {
-                return status;
-            }
+        bw_status status = exec->plan->prologues_by_phase ? bwi_exec_prologues(exec, phase) : BW_OK;
+        for (int64_t k = 0; k < tiles && status == BW_OK; k++) {
+            status = replay_tile(exec, phase, k, find_nonfinite);
+        }
+        if (status != BW_OK) {
+            return status;
         }
     }
     return BW_OK;

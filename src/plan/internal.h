@@ -21,8 +21,8 @@ int bwi_choice_more_segments(int segments); /* 0: no more are tried */
 bw_status bwi_plan_prepare(bwi_plan *plan, size_t *scratch);
 /* Frees those for numbers of samples from 2^from_size on. */
 void bwi_plan_unprepare(bwi_plan *plan, int from_size);
-/* Gives everything its place in the arena, and counts the bytes. */
-void bwi_plan_lay(bwi_plan *plan, size_t scratch);
+/* Gives everything its place in the arena, and counts the bytes. The only failure is RESOURCE_EXHAUSTED. */
+bw_status bwi_plan_lay(bwi_plan *plan, size_t scratch);
 /* Whether the instruction's gradient may be deferred to the update. */
 bool bwi_plan_defers(const bwi_plan *plan, const bwi_program *program, const bwi_instruction *instruction);
 /* lower.c: fills plan->graph and plan->lowered. */

@@ -142,12 +142,69 @@ static size_t lay_lane(bwi_plan *plan)
     return deferred;
 }
 
-static void lay_shared(bwi_plan *plan, size_t *end)
+/* A prologue serves the backward passes and, if it is flagged so, the forward pass. */
+bool bwi_plan_reads_shared(const bwi_instruction *i)
+{
+    bool backward = i->pass == BWI_PASS_BACKWARD || i->pass == BWI_PASS_BACKWARD_WEIGHTS;
+    bool forward = i->pass == BWI_PASS_FORWARD || i->pass == BWI_PASS_STATISTICS;
+    return backward || (forward && (i->node->op->flags & BWI_OP_INFERENCE_PROLOGUE));
+}
+
+/* The phases in which what a node's prologue makes is read, from the first to the last; programs count on. With one phase everything
+ * lives at once, from one update to the next. */
+static void find_shared_lives(const bwi_plan *plan, bwi_life *lives)
+{
+    for (int n = 0; n < plan->graph.count; n++) {
+        lives[n] = (bwi_life){.value = n, .first = -1, .bytes = bwi_size_align(plan->shared[n], BWI_CACHE_LINE)};
+    }
+    for (int p = 0, when = 0; p < plan->program_count; p++) {
+        for (int k = 0; k < plan->programs[p].phase_count; k++, when += plan->prologues_by_phase) {
+            const bwi_phase *phase = &plan->programs[p].phases[k];
+            for (int i = 0; i < phase->count; i++) {
+                bwi_life *life = &lives[phase->instructions[i].node->number];
+                if (bwi_plan_reads_shared(&phase->instructions[i])) {
+                    life->first = life->first < 0 ? when : life->first;
+                    life->last = when;
+                }
+            }
+        }
+    }
+}
+
+/* What ops derive from their variables: where a model has phases, that of one phase after another in the same place. */
+static bw_status lay_shared(bwi_plan *plan, size_t *end)
+{
+    size_t nodes = (size_t)plan->graph.count;
+    bwi_life *lives = bwi_allocate(plan->ctx, nodes, sizeof *lives), **order = bwi_allocate(plan->ctx, nodes, sizeof(bwi_life *));
+    bool ok = lives && order;
+    plan->prologues_by_phase = false;
+    for (int p = 0; p < plan->program_count; p++) {
+        plan->prologues_by_phase |= plan->programs[p].phase_count > 1;
+    }
+    int count = 0;
+    if (ok) {
+        find_shared_lives(plan, lives);
+        for (int n = 0; n < plan->graph.count; n++) {
+            plan->shared[n] = SIZE_MAX;
+            if (lives[n].bytes && lives[n].first >= 0) {
+                order[count++] = &lives[n];
+            }
+        }
+        size_t begin = take(end, plan->prologues_by_phase ? bwi_plan_pack(order, count) : 0);
+        for (int k = 0; k < count; k++) {
+            plan->shared[order[k]->value] = plan->prologues_by_phase ? begin + order[k]->offset : take(end, order[k]->bytes);
+        }
+    }
+    bwi_release(plan->ctx, lives);
+    bwi_release(plan->ctx, (void *)order);
+    return ok ? BW_OK : BW_RESOURCE_EXHAUSTED;
+}
+
+static void lay_statistics(bwi_plan *plan, size_t *end)
 {
     for (int n = 0; n < plan->graph.count; n++) {
         const bw_node *node = plan->graph.nodes[n];
         const bwi_op *op = node->op;
-        plan->shared[n] = plan->shared[n] ? take(end, plan->shared[n]) : SIZE_MAX;
         plan->statistics[n] = plan->backward_statistics[n] = SIZE_MAX;
         if (op->sums && op->sums->finished && has_pass(plan, node, BWI_PASS_STATISTICS)) {
             plan->statistics[n] = take(end, (size_t)op->sums->finished(node) * sizeof(float));
@@ -226,10 +283,13 @@ static void lay_staging(bwi_plan *plan, size_t deferred, size_t *end)
 }
 
 /* In the order of the arena: what all workers share, lanes, the workers' regions, staging, the store, records. */
-void bwi_plan_lay(bwi_plan *plan, size_t scratch)
+bw_status bwi_plan_lay(bwi_plan *plan, size_t scratch)
 {
     size_t end = 0, region = 0, deferred_gradients = lay_lane(plan);
-    lay_shared(plan, &end);
+    if (lay_shared(plan, &end) != BW_OK) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    lay_statistics(plan, &end);
     plan->items.statistics = end;
     plan->lanes_offset = take(&end, bwi_size_multiply(plan->lane_bytes, (size_t)plan->lane_slots));
     plan->items.lanes = end - plan->lanes_offset;
@@ -257,4 +317,5 @@ void bwi_plan_lay(bwi_plan *plan, size_t scratch)
     plan->spill_bytes = bwi_size_multiply(plan->spill_slot, (size_t)plan->store_tiles);
     lay_tables(plan, &end);
     plan->bytes = bwi_size_align(end, PAGE);
+    return BW_OK;
 }

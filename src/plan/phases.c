@@ -98,7 +98,24 @@ static bwi_instruction move(bwi_pass pass, const bw_node *node, int value)
     return (bwi_instruction){.node = node, .pass = pass, .dst = value, .diff_dst = -1, .workspace = -1};
 }
 
-/* Collects what the phase runs for and everything that this needs: loads first, then instructions in the program's order. */
+/* How many instructions the phase has, with a load for each value from an earlier phase, and a store for each that a later one loads:
+ * later phases were filled before. */
+static size_t count_phase(const cutter *c, int level)
+{
+    const bwi_program *p = &c->program->program;
+    size_t count = 0;
+    for (int n = 0; n < p->count; n++) {
+        count += c->include[n];
+    }
+    for (int v = 0; v < p->value_count; v++) {
+        count += c->load[v];
+        count += c->kept[v] && p->instructions[c->writer[v]].level == level;
+    }
+    return count;
+}
+
+/* Collects what the phase runs for and everything that this needs: loads first, then instructions in the program's order; stores will
+ * follow (add_stores). */
 static bw_status fill_phase(cutter *c, int level)
 {
     const bwi_program *p = &c->program->program;
@@ -111,8 +128,7 @@ static bw_status fill_phase(cutter *c, int level)
             need_instruction(c, n, level);
         }
     }
-    /* There is space for loads in front and, once all phases are known, for stores behind. */
-    phase->instructions = bwi_allocate(c->plan->ctx, (size_t)(p->count + 2 * p->value_count), sizeof *phase->instructions);
+    phase->instructions = bwi_allocate(c->plan->ctx, count_phase(c, level), sizeof *phase->instructions);
     if (!phase->instructions) {
         return BW_RESOURCE_EXHAUSTED;
     }

@@ -171,7 +171,7 @@ static bw_status lay(attempt *a)
         status = bwi_plan_cut(plan, &plan->programs[p]);
     }
     if (status == BW_OK) {
-        bwi_plan_lay(plan, a->scratch);
+        status = bwi_plan_lay(plan, a->scratch);
         plan->items.outside = a->request->outside_bytes;
         plan->items.data = a->request->data ? a->request->data(a->request->data_user, plan) : 0;
         plan->items.bookkeeping = bwi_size_add(own_bytes(a), a->request->bookkeeping ? a->request->bookkeeping(plan) : 0);

@@ -116,6 +116,8 @@ struct bwi_plan {
     int tile_workers; /* how many workers take tiles: no more than there are */
     int regions;      /* of tile values: one for each of them, and for each of split_tiles */
     bool keep;        /* values between phases may be kept for the whole batch, whose size is known */
+    /* Some program has several phases, so what prologues make takes turns in memory and is made before the first phase that reads it. */
+    bool prologues_by_phase;
 
     unsigned *passes;                                  /* [node]: a bit for each pass of its instructions */
     void **prepared;                                   /* [node][size] */
@@ -150,6 +152,8 @@ void bwi_plan_free(bwi_plan *plan);
 size_t bwi_plan_value_bytes(const bwi_plan *plan, const bwi_value *value, int64_t samples);
 /* The value that holds the bytes of `value`: itself, or the one that it is a view of. */
 int bwi_plan_root(const bwi_program *program, int value);
+/* Whether the instruction reads what its node's prologue made. */
+bool bwi_plan_reads_shared(const bwi_instruction *instruction);
 /* What lies in a worker's tile region at the fullest moment of its largest phase, by node of the lowered graph: in `values`
  * outputs and differences, in `workspaces` workspaces. Both lists have plan->graph.count entries. The only failure is
  * RESOURCE_EXHAUSTED. */
