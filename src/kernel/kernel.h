@@ -24,7 +24,7 @@ typedef struct bwi_conv_pool {
     int64_t kh, kw, pad_top, pad_left, pad_bottom, pad_right;
 } bwi_conv_pool;
 
-/* The kernel of a depthwise convolution, which slides over an image. As in Keras, a dilation of 1 means none. */
+/* The kernel of a convolution by hand, mostly a depthwise one, which slides over an image. As in Keras, a dilation of 1 means none. */
 typedef struct bwi_depthwise {
     bwi_pool_window window;
     int64_t dilation_h, dilation_w;
@@ -208,6 +208,13 @@ struct bwi_kernels {
     /* dw and db (may be NULL) are overwritten, or added to if `accumulate`. */
     void (*depthwise_backward_weights)(const bwi_image *x_image, const bwi_image *y_image, const bwi_depthwise *k, const float *x,
                                        const float *dy, float *dw, float *db, bool accumulate);
+
+    /* The difference of a convolution's weights, where both images have the same block, a multiple of 4, and the weights lie in squares:
+     * [out / block][in / block][kh][kw][block of inputs][block of outputs]. dw is overwritten, or added to if `accumulate`. */
+    void (*conv_weights)(const bwi_image *x_image, const bwi_image *y_image, const bwi_depthwise *k, const float *x,
+                         const float *dy, float *dw, bool accumulate);
+    /* The sums of each channel over all pixels and samples. */
+    void (*conv_bias)(const bwi_image *y_image, const float *dy, float *db, bool accumulate);
 
     /* ReLU, and 2x2 max pooling with stride 2 and no padding, in one pass that keeps bit masks instead of bytes. `masks` has
      * packing->relu_maxpool_mask_bytes bytes, or is NULL (inference). An odd last row or column of x is not covered, and
@@ -400,6 +407,7 @@ typedef struct bwi_conv_facts {
     int64_t backward_weights_floats; /* of the weights in the layout of backward data; 0: it reads the packed ones */
     size_t scratch_bytes;            /* the largest of all passes */
     size_t run_bytes;                /* that `bind` allocates */
+    bool squares;                    /* the difference of the weights is left to conv_weights, which fits their layout */
     const char *implementation[3];   /* by pass; lent */
 } bwi_conv_facts;
 

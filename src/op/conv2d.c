@@ -117,7 +117,7 @@ static bw_status prepare(bwi_prepare *p)
     p->bound_bytes = facts->run_bytes;
     /* The tile's gradient of the weights follows the convolution's scratch, and that of the bias follows it. */
     p->scratch_bytes = bwi_size_align(facts->scratch_bytes, BWI_CACHE_LINE);
-    if (p->training) {
+    if (p->training && !facts->squares) {
         p->scratch_bytes += weights + bwi_size_align((size_t)s.oc * sizeof(float), BWI_CACHE_LINE);
     }
     p->shared_bytes = (size_t)facts->backward_weights_floats * sizeof(float);
@@ -161,6 +161,8 @@ static bw_status bind(bw_context *ctx, bwi_call *call, int pass)
         memory.src = call->diff_src[0];
         memory.dst = call->diff_dst;
         memory.weights = facts_of(call)->backward_weights_floats ? call->shared : call->weights[0];
+    } else if (facts_of(call)->squares) {
+        return BW_OK;
     } else {
         which = BWI_CONV_BACKWARD_WEIGHTS;
         memory.src = call->src[0];
@@ -196,8 +198,25 @@ static bw_status run(const bwi_call *call, const bwi_tile *tile)
     return status;
 }
 
+/* Adds to the lane at once: a tile's gradient is not stored. */
+static void add_squares(const bwi_call *call, const bwi_tile *tile)
+{
+    bwi_conv_shape s = conv_shape(call->node, call->samples);
+    bwi_image x = {s.n, s.ih, s.iw, s.ic, facts_of(call)->src_block}, y = {s.n, s.oh, s.ow, s.oc, facts_of(call)->dst_block};
+    bwi_depthwise k = {{s.kh, s.kw, s.stride_h, s.stride_w, s.pad_top, s.pad_left}, s.dilation_h, s.dilation_w};
+    call->kernels->conv_weights(&x, &y, &k, call->src[0], call->diff_dst, bwi_call_gradient(call, tile, 0),
+                                bwi_call_accumulates(call, tile, 0));
+    if (call->node->variables > 1) {
+        call->kernels->conv_bias(&y, call->diff_dst, bwi_call_gradient(call, tile, 1), bwi_call_accumulates(call, tile, 1));
+    }
+}
+
 static bw_status backward_weights(const bwi_call *call, const bwi_tile *tile)
 {
+    if (facts_of(call)->squares) {
+        add_squares(call, tile);
+        return BW_OK;
+    }
     bw_status status = run(call, tile);
     if (status != BW_OK) {
         return status;

@@ -13,6 +13,7 @@ enum {
     GRADE_NONE = -1000,
     GRADE_REFERENCE = 0,
     GRADE_PRODUCT = 6,
+    GRADE_SQUARES = 8, /* conv_weights of kernel.h */
     GRADE_DIRECT = 9,
     MOVES_IMAGES = 4,
     MOVES_WEIGHTS = 1,
@@ -292,6 +293,20 @@ static dnnl_status_t forward_like(const bwi_conv *conv, bwi_conv_choice *choice,
     return status;
 }
 
+/* For images of a few pixels oneDNN multiplies rearranged images: it needs several times the weights of scratch memory, and moves images
+ * and weights. Where they lie in blocks, a kernel by hand does better. */
+static void leave_weights(const bwi_conv *conv, bwi_conv_choice *choice)
+{
+    bwi_conv_stage *stage = &choice->stages[BWI_CONV_BACKWARD_WEIGHTS];
+    bool blocks = choice->src_tag == choice->dst_tag && (choice->src_tag == dnnl_aBcd16b || choice->src_tag == dnnl_aBcd8b);
+    if (blocks && conv->shape.groups == 1 &&
+        bwi_weights_are_squares(&conv->shape, &choice->outer[BWI_WEIGHTS], choice->src_block)) {
+        stage_free(stage);
+        stage->grade = GRADE_SQUARES;
+        choice->squares = true;
+    }
+}
+
 /* The difference of the weights must end in the packed layout; at best the primitive writes it so. */
 static dnnl_status_t choose_backward_weights(const bwi_conv *conv, bwi_conv_choice *choice)
 {
@@ -303,6 +318,9 @@ static dnnl_status_t choose_backward_weights(const bwi_conv *conv, bwi_conv_choi
     }
     if (status == dnnl_success && stage->grade < GRADE_PRODUCT) {
         status = attempt(conv, choice, BWI_CONV_BACKWARD_WEIGHTS, (bwi_request){NULL, NULL, NULL}, outer);
+    }
+    if (status == dnnl_success && stage->grade < GRADE_SQUARES) {
+        leave_weights(conv, choice);
     }
     return status;
 }

@@ -70,23 +70,6 @@ static dnnl_status_t compile(bwi_conv_stage *stage)
     return status;
 }
 
-static dnnl_status_t choose_and_compile(bwi_conv *conv, const bwi_conv *like)
-{
-    dnnl_status_t status = bwi_dnnl_library_of()->status;
-    if (status != dnnl_success) {
-        return status;
-    }
-    int setting = bwi_onednn_begin();
-    status = bwi_conv_choose(conv, like);
-    for (int p = 0; p < BWI_PASSES && status == dnnl_success; p++) {
-        if (conv->wanted[p]) {
-            status = compile(&conv->choice.stages[p]);
-        }
-    }
-    bwi_onednn_end(setting);
-    return status;
-}
-
 static bw_status make_maps(bw_context *ctx, bwi_conv *conv)
 {
     const bwi_conv_choice *choice = &conv->choice;
@@ -96,6 +79,28 @@ static bw_status make_maps(bw_context *ctx, bwi_conv *conv)
         status = bwi_weights_map_open(ctx, &conv->backward, &conv->shape, &choice->backward_weights);
     }
     return status;
+}
+
+static bw_status choose_and_compile(bw_context *ctx, bwi_conv *conv, const bwi_conv *like)
+{
+    dnnl_status_t chosen = bwi_dnnl_library_of()->status;
+    if (chosen != dnnl_success) {
+        return bwi_conv_fail(ctx, &conv->shape, chosen);
+    }
+    int setting = bwi_onednn_begin();
+    chosen = bwi_conv_choose(conv, like);
+    bw_status status = chosen == dnnl_success ? make_maps(ctx, conv) : BW_OK;
+    if (conv->choice.squares) {
+        conv->facts.squares = true;
+        conv->wanted[BWI_CONV_BACKWARD_WEIGHTS] = false;
+    }
+    for (int p = 0; p < BWI_PASSES && chosen == dnnl_success && status == BW_OK; p++) {
+        if (conv->wanted[p]) {
+            chosen = compile(&conv->choice.stages[p]);
+        }
+    }
+    bwi_onednn_end(setting);
+    return chosen == dnnl_success ? status : bwi_conv_fail(ctx, &conv->shape, chosen);
 }
 
 /* The passes share one scratchpad, so the largest counts. The reference is many times slower, which is logged. */
@@ -109,6 +114,7 @@ static void collect_facts(bwi_conv *conv)
     facts->dst_block = conv->choice.dst_block;
     facts->weights_floats = (int64_t)conv->packed.floats;
     facts->backward_weights_floats = (int64_t)conv->backward.floats;
+    facts->implementation[BWI_CONV_BACKWARD_WEIGHTS] = facts->squares ? "squares" : NULL;
     for (int p = 0; p < BWI_PASSES; p++) {
         const bwi_conv_stage *stage = &conv->choice.stages[p];
         if (!conv->wanted[p]) {
@@ -162,8 +168,7 @@ static bw_status create(bw_context *ctx, bwi_conv **conv, const bwi_conv_shape *
     made->wanted[BWI_CONV_FORWARD] = true;
     made->wanted[BWI_CONV_BACKWARD_WEIGHTS] = backward;
     made->wanted[BWI_CONV_BACKWARD_DATA] = backward && difference;
-    dnnl_status_t chosen = choose_and_compile(made, like);
-    bw_status status = chosen == dnnl_success ? make_maps(ctx, made) : bwi_conv_fail(ctx, shape, chosen);
+    bw_status status = choose_and_compile(ctx, made, like);
     if (status != BW_OK) {
         release(made);
         return status;

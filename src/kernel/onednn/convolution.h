@@ -40,6 +40,7 @@ typedef struct bwi_conv_choice {
     dnnl_format_tag_t src_tag, dst_tag;
     int64_t src_block, dst_block;
     bwi_conv_stage stages[BWI_PASSES];
+    bool squares; /* backward weights is left to the kernels by hand, and its stage is empty */
     int grade;
 } bwi_conv_choice;
 
@@ -69,6 +70,8 @@ bool bwi_conv_is_reference(const bwi_conv_stage *stage);
 
 bw_status bwi_weights_map_open(bw_context *ctx, bwi_weights_map *map, const bwi_conv_shape *shape, const bwi_dnnl_layout *layout);
 void bwi_weights_map_close(bw_context *ctx, bwi_weights_map *map);
+/* Whether the layout has squares of a block of inputs by a block of outputs, as conv_weights in kernel.h describes. */
+bool bwi_weights_are_squares(const bwi_conv_shape *shape, const bwi_dnnl_layout *layout, int64_t block);
 /* Whether such a map exists for the layout. */
 bool bwi_weights_map_possible(const bwi_conv_shape *shape, const bwi_dnnl_layout *layout);
 

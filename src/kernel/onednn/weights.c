@@ -46,6 +46,16 @@ bool bwi_weights_map_possible(const bwi_conv_shape *shape, const bwi_dnnl_layout
     return true;
 }
 
+bool bwi_weights_are_squares(const bwi_conv_shape *s, const bwi_dnnl_layout *layout, int64_t block)
+{
+    bwi_dnnl_blocking b;
+    int64_t square = block * block, taps = s->kh * s->kw;
+    return bwi_dnnl_layout_blocking(layout, &b) && b.ndim == 4 && b.inner_count == 2 && b.inner_dimensions[0] == 1 &&
+           b.inner_dimensions[1] == 0 && b.inner_sizes[0] == block && b.inner_sizes[1] == block && b.strides[3] == square &&
+           b.strides[2] == s->kw * square && b.strides[1] == taps * square &&
+           b.strides[0] == (s->ic + block - 1) / block * taps * square;
+}
+
 bw_status bwi_weights_map_open(bw_context *ctx, bwi_weights_map *map, const bwi_conv_shape *shape, const bwi_dnnl_layout *layout)
 {
     bwi_dnnl_blocking b;

@@ -131,6 +131,9 @@ static void tiles_cost_no_more_than_the_batch(void **state)
         "input(64,64,3) conv2d(32,3,relu) maxpool2d(2) flatten dense(10,softmax)",
         "input(32,32,3) conv2d(32,3,relu,padding=same) conv2d(32,3,relu) maxpool2d(2) conv2d(64,3,relu) maxpool2d(2) flatten "
         "dense(512,relu) dropout(0.5) dense(10,softmax)",
+        "input(32,32,3) conv2d(16,3,padding=same) batchnorm a=relu conv2d(16,3,padding=same) batchnorm relu "
+        "conv2d(16,3,padding=same) "
+        "batchnorm add(a) relu conv2d(32,1,strides=2) batchnorm relu global_avgpool2d dense(10,softmax)",
     };
     static const int64_t batches[] = {32, 256, 1024};
     bw_context_options opening = BW_CONTEXT_OPTIONS_DEFAULT;

@@ -335,6 +335,18 @@ static void try_backward_data(bw_context *ctx, const trial *t, const buffer *pac
     buffer_check_and_free(&weights);
 }
 
+/* What oneDNN leaves to the kernels by hand. */
+static void run_squares(bw_context *ctx, const trial *t, const bwi_conv_memory *memory)
+{
+    const bwi_conv_shape *s = &t->s;
+    const bwi_kernels *kernels = bwi_kernels_of(ctx);
+    bwi_depthwise k = {{s->kh, s->kw, s->stride_h, s->stride_w, s->pad_top, s->pad_left}, s->dilation_h, s->dilation_w};
+    kernels->conv_weights(&t->src, &t->dst, &k, memory->src, memory->dst, memory->weights, false);
+    if (s->with_bias) {
+        kernels->conv_bias(&t->dst, memory->dst, memory->bias, false);
+    }
+}
+
 static void try_backward_weights(bw_context *ctx, const trial *t)
 {
     int64_t count = t->s.kh * t->s.kw * (t->s.ic / t->s.groups) * t->s.oc;
@@ -345,7 +357,11 @@ static void try_backward_weights(bw_context *ctx, const trial *t)
     to_blocks(&t->src, t->x, src.data);
     to_blocks(&t->dst, t->dy, dst.data);
     bwi_conv_memory memory = {.src = src.data, .dst = dst.data, .weights = weights.data, .bias = t->s.with_bias ? bias.data : NULL};
-    run_twice(ctx, t->conv, BWI_CONV_BACKWARD_WEIGHTS, memory, &weights, &bias);
+    if (bwi_convolution_onednn.facts(t->conv)->squares) {
+        run_squares(ctx, t, &memory);
+    } else {
+        run_twice(ctx, t->conv, BWI_CONV_BACKWARD_WEIGHTS, memory, &weights, &bias);
+    }
     bwi_convolution_onednn.unpack(t->conv, weights.data, 0, count, unpacked.data);
     for (int64_t i = 0; i < count; i++) {
         check_value(&t->s, "backward weights", unpacked.data[i], t->p.dw[i], t->p.dw_size[i]);
