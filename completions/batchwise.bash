@@ -14,7 +14,7 @@ _batchwise()
         [[ ${COMP_WORDS[i]} != --* ]] || option=${COMP_WORDS[i]}
     done
     case $previous in
-    --model | --save-model | --save-best | --history | --out | --run | --trace | --tensorboard | --cache) words=files ;;
+    --model | --save-model | --save-best | --history | --out | --run | --trace | --report | --tensorboard | --cache) words=files ;;
     --workload) words=$("$program" bench --help 2>/dev/null | sed -n '/^workloads/,/^$/s/^  \([a-z0-9]*\) .*/\1/p') ;;
     --batch) words="full auto 1 16 32 64 128" ;;
     --optimizer) words="adam adamw sgd rmsprop adagrad adadelta adamax nadam lion" ;;

@@ -35,7 +35,7 @@ complete -c batchwise -n __fish_use_subcommand -a '(__batchwise_commands)'
 complete -c batchwise -n __fish_use_subcommand -a "--help --version"
 complete -c batchwise -n "not __fish_use_subcommand; and not __batchwise_valued" -a '(__batchwise_options)'
 complete -c batchwise -n __batchwise_samples -F
-complete -c batchwise -n '__batchwise_after --model --save-model --save-best --history --out --run --trace --tensorboard --cache' -F
+complete -c batchwise -n '__batchwise_after --model --save-model --save-best --history --out --run --trace --report --tensorboard --cache' -F
 complete -c batchwise -n '__fish_seen_subcommand_from convert report' -F
 complete -c batchwise -n '__batchwise_after --workload' -a '(__batchwise_workloads)'
 complete -c batchwise -n '__batchwise_after --batch' -a 'full auto 1 16 32 64 128'

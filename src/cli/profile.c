@@ -89,8 +89,8 @@ static int fit(cli_profile *made, const arguments *given, bw_context *ctx, int64
     if (!dataset) {
         return CLI_FAILURE;
     }
-    int64_t samples;
-    if (!__builtin_mul_overflow(batch, (int64_t)given->steps, &samples) && samples < bw_dataset_count(dataset)) {
+    int64_t samples, count = bw_dataset_count(dataset);
+    if (!__builtin_mul_overflow(batch, (int64_t)given->steps, &samples) && samples < count) {
         dataset = bw_take(dataset, samples);
     }
     dataset = given->no_shuffle ? dataset : bw_shuffle(dataset, given->seed);
@@ -119,6 +119,7 @@ static int fit(cli_profile *made, const arguments *given, bw_context *ctx, int64
     if (!cli_profile_take(made, history, &machine)) {
         return cli_fail("no step was timed: a run of one step tells nothing");
     }
+    made->batch = count >= 0 && count < batch ? count : batch < INT64_MAX ? batch : 0;
     made->other = given->other;
     if (given->what_if && (bw_history_predict(history, &machine, NULL, &made->now) != BW_OK ||
                            bw_history_predict(history, &machine, &given->other, &made->then) != BW_OK)) {

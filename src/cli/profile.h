@@ -18,6 +18,7 @@ typedef struct cli_gap {
 typedef struct cli_profile {
     bw_profile_facts facts;
     bw_run_facts run;
+    int64_t batch;      /* that was asked for; 0: not known, or it may have changed from step to step */
     bw_machine machine; /* without cores: not known */
     bw_part *parts;
     double *seconds; /* [part][worker] */

@@ -82,6 +82,12 @@ double cli_profile_busy(const cli_profile *made, int worker)
     return all > 0 ? 1 - lost / all : 0;
 }
 
+/* What was asked for; the mean where that is not one number. */
+static double batch_of(const cli_profile *made)
+{
+    return made->batch > 0 ? (double)made->batch : made->facts.samples;
+}
+
 /* ---- The table ------------------------------------------------------------------------------------------ */
 
 /* Cores that work at the same time share what all of them can do together. */
@@ -218,12 +224,20 @@ static void print_limits(const cli_profile *made)
            m->busy ? ", or more: other programs ran while this was measured" : "");
 }
 
+/* The last batch of an epoch may be smaller, so that a mean step has fewer samples than the batch that was asked for. */
 static void print_sentence(const cli_profile *made)
 {
     const bw_profile_facts *f = &made->facts;
-    printf("A step of %.4g samples takes %.4g us: %.0f samples/s on %d worker%s (tile %lld, %d lane%s).\n", f->samples,
-           f->step_seconds * 1e6, f->samples / f->step_seconds, f->workers, f->workers == 1 ? "" : "s", (long long)made->run.tile,
-           made->run.lanes, made->run.lanes == 1 ? "" : "s");
+    if (made->batch > 0) {
+        printf("A step of %lld samples takes %.4g us: ", (long long)made->batch, f->step_seconds * 1e6);
+    } else {
+        printf("A step of %.4g samples takes %.4g us: ", f->samples, f->step_seconds * 1e6);
+    }
+    printf("%.0f samples/s on %d worker%s (tile %lld, %d lane%s).\n", f->samples / f->step_seconds, f->workers,
+           f->workers == 1 ? "" : "s", (long long)made->run.tile, made->run.lanes, made->run.lanes == 1 ? "" : "s");
+    if (made->batch > 0 && f->samples < (double)made->batch * (1 - 1e-9)) {
+        printf("A mean step has %.4g samples, since the last batch of an epoch is smaller.\n", f->samples);
+    }
     printf("%lld of %lld step%s %s timed.\n\n", (long long)f->timed_steps, (long long)f->steps, cli_plural(f->steps),
            f->timed_steps == 1 ? "was" : "were");
 }
@@ -299,8 +313,8 @@ void cli_profile_compare(const cli_profile *a, const cli_profile *b)
     double of_a = a->facts.step_seconds / a->facts.samples, of_b = b->facts.step_seconds / b->facts.samples;
     const cli_profile *slow = of_a > of_b ? a : b, *quick = of_a > of_b ? b : a;
     double more = (of_a > of_b ? of_a - of_b : of_b - of_a) * slow->facts.workers;
-    printf("At batch %.4g a sample takes %.3f us, at batch %.4g %.3f us: %.2f times as long.\n", slow->facts.samples,
-           slow->facts.step_seconds / slow->facts.samples * 1e6, quick->facts.samples,
+    printf("At batch %.12g a sample takes %.3f us, at batch %.12g %.3f us: %.2f times as long.\n", batch_of(slow),
+           slow->facts.step_seconds / slow->facts.samples * 1e6, batch_of(quick),
            quick->facts.step_seconds / quick->facts.samples * 1e6,
            slow->facts.step_seconds / slow->facts.samples * quick->facts.samples / quick->facts.step_seconds);
     if (more <= 0) {
@@ -367,7 +381,12 @@ static void put_shares(cli_json *json, const cli_profile *made, const bw_part *p
 /* Kinds of parts are keys, so that a reader finds "data wait" in every model; layers are a list, since names may repeat. */
 void cli_profile_members(cli_json *json, const cli_profile *made)
 {
-    cli_json_real(json, "batch", made->facts.samples);
+    if (made->batch > 0) {
+        cli_json_whole(json, "batch", made->batch);
+    } else {
+        cli_json_real(json, "batch", made->facts.samples);
+    }
+    cli_json_real(json, "samples_per_step", made->facts.samples);
     cli_json_real(json, "step_us", made->facts.step_seconds * 1e6);
     cli_json_real(json, "samples_per_s", made->facts.samples / made->facts.step_seconds);
     cli_json_whole(json, "steps", made->facts.steps);

@@ -10,6 +10,8 @@ void cli_run_json(cli_json *json, const cli_result *result);
  * it reads samples or weights. */
 void cli_run_json_before(cli_json *json, const cli_result *result);
 void cli_run_json_so_far(cli_json *json, const cli_result *result);
+/* Writes the object for a tuning without a training: there is no result, and nothing but model, data and tuning. */
+void cli_run_json_tuning(cli_json *json, const cli_result *result);
 
 /* Writes ledger.json (ledger.c). A run of which no step was timed has none. Returns false after a message. */
 bool cli_ledger_write(const cli_result *result, const char *path);

@@ -240,13 +240,18 @@ void cli_run_json_before(cli_json *json, const cli_result *result)
     put_machine(json);
 }
 
-void cli_run_json_so_far(cli_json *json, const cli_result *result)
+static void put_data_in_short(cli_json *json, const cli_result *result)
 {
-    bw_run_facts facts = bw_history_facts(result->history);
     cli_json_object(json, "data");
     cli_json_text(json, "path", result->run.data);
     cli_json_whole(json, "samples", bw_dataset_count(result->training));
     cli_json_object_end(json);
+}
+
+void cli_run_json_so_far(cli_json *json, const cli_result *result)
+{
+    bw_run_facts facts = bw_history_facts(result->history);
+    put_data_in_short(json, result);
     put_plan(json, &facts);
     put_noise(json, result->history);
     put_result(json, result, &facts, false);
@@ -265,5 +270,14 @@ void cli_run_json(cli_json *json, const cli_result *result)
         cli_tuning_json(json, "tuning", result->tuning);
     }
     put_result(json, result, &facts, true);
+    cli_json_object_end(json);
+}
+
+void cli_run_json_tuning(cli_json *json, const cli_result *result)
+{
+    cli_json_object(json, NULL);
+    cli_run_json_before(json, result);
+    put_data_in_short(json, result);
+    cli_tuning_json(json, "tuning", result->tuning);
     cli_json_object_end(json);
 }

@@ -2,10 +2,15 @@
  * batchwise tune: finds a batch size and the learning rate that goes with it, by bw_tune, and shows what the choice rests on. Nothing
  * is printed before everything is measured.
  */
-#include "cli/cli.h"
+#include "cli/page.h"
+#include "cli/report.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 typedef struct arguments {
-    const char *model, *optimizer, *loss;
+    const char *model, *optimizer, *loss, *report;
+    char **words; /* the arguments, for the report */
     cli_data data;
     double rate, budget, confirm, validation_split;
     int64_t largest;
@@ -38,6 +43,7 @@ static const cli_option options[] = {
     {CLI_LANES_OPTION},
     {CLI_EXACT_KERNELS_OPTION},
     {"seed", &cli_seed, AT(seed), "N", "of the weights, the order and random layers (0)"},
+    {"report", &cli_text, AT(report), "F", "write a page with the curves and what they rest on: F.html"},
     {CLI_JSON_OPTION},
     {.name = NULL},
 };
@@ -63,6 +69,43 @@ static bw_dataset *prepare(const arguments *given, bw_dataset *dataset)
     dataset = given->normalise ? bw_normalise(dataset, NULL) : dataset;
     return given->no_shuffle ? dataset : bw_shuffle(dataset, given->seed);
 }
+
+/* ---- The report ------------------------------------------------------------------------------------------ */
+
+/* The page is that of a run whose only part is the tuning. */
+static int write_report(const arguments *given, const cli_result *result)
+{
+    cli_page_run page = {.name = given->report};
+    FILE *memory = open_memstream(&page.texts[CLI_PAGE_RUN], &page.lengths[CLI_PAGE_RUN]);
+    if (!memory) {
+        return cli_fail("%s: no memory for the report", given->report);
+    }
+    cli_json json = {.file = memory};
+    cli_run_json_tuning(&json, result);
+    bool written = fclose(memory) == 0 && cli_page_write(given->report, &page, 1);
+    cli_page_free(&page);
+    if (written && !given->json) {
+        printf("report %s\n", given->report);
+    }
+    return written ? CLI_SUCCESS : CLI_FAILURE;
+}
+
+static int report(const arguments *given, bw_context *ctx, bw_model *model, bw_dataset *dataset, const bw_tuning *tuning)
+{
+    char title[256];
+    const char *path = given->data.path, *slash = strrchr(path, '/');
+    bw_tune_facts facts = bw_tuning_facts(tuning);
+    snprintf(title, sizeof title, "A batch size for %s", slash && slash[1] ? slash + 1 : path);
+    cli_result result = {.ctx = ctx,
+                         .model = model,
+                         .training = dataset,
+                         .batch = facts.decided ? facts.batch : facts.reference,
+                         .tuning = tuning,
+                         .run = {.arguments = given->words, .seed = given->seed, .data = path, .title = title}};
+    return write_report(given, &result);
+}
+
+/* ---- Tuning ---------------------------------------------------------------------------------------------- */
 
 /* Ctrl-C cancels bw_tune, whose model nobody needs any more. */
 static int tune(const arguments *given, bw_context *ctx)
@@ -93,7 +136,8 @@ static int tune(const arguments *given, bw_context *ctx)
     if (given->rate > 0 && bw_set_learning_rate(model, given->rate) != BW_OK) {
         return cli_report(ctx, usage.command);
     }
-    bw_status status = bw_tune(model, prepare(given, dataset), &tuning, &made);
+    dataset = prepare(given, dataset);
+    bw_status status = bw_tune(model, dataset, &tuning, &made);
     if (status == BW_CANCELLED) {
         return cli_fail("interrupted");
     }
@@ -107,12 +151,12 @@ static int tune(const arguments *given, bw_context *ctx)
     } else {
         cli_tuning_print(made);
     }
-    return CLI_SUCCESS;
+    return given->report ? report(given, ctx, model, dataset, made) : CLI_SUCCESS;
 }
 
 int cli_tune_command(int argc, char **argv)
 {
-    arguments given = {.data = CLI_DATA_DEFAULT, .budget = 15, .largest = 4096, .epochs = 10};
+    arguments given = {.data = CLI_DATA_DEFAULT, .budget = 15, .largest = 4096, .epochs = 10, .words = argv};
     int code;
     if (!cli_options_read(&code, &usage, argc, argv, &given)) {
         return code;

@@ -164,8 +164,20 @@ done
 
 profile --compare 4,256
 expect_code 0 'profile --compare'
-expect_pattern out '^At batch [0-9.]+ a sample takes [0-9.]+ us, at batch [0-9.]+ [0-9.]+ us: [0-9.]+ times as long' 'profile --compare'
+expect_pattern out '^At batch (4|256) a sample takes [0-9.]+ us, at batch (4|256) [0-9.]+ us: [0-9.]+ times as long' 'profile --compare'
 expect_pattern out 'of the difference is ' 'profile --compare'
+
+# Batches are the ones that were asked for, although the last one of an epoch is smaller: 1797 = 89 * 20 + 17.
+profile --batch 20 --steps 1000
+expect_pattern out '^A step of 20 samples takes ' 'profile of an uneven batch'
+expect_pattern out '^A mean step has 19\.[0-9]+ samples, since the last batch of an epoch is smaller\.$' 'profile of an uneven batch'
+profile --compare 20,full --steps 1000 --json
+python3 - <<'EOF' || fail 'profile --compare --json: batches'
+import json
+small, full = json.load(open("out"))["compared"]
+assert small["batch"] == 20 and 19 < small["samples_per_step"] < 20, small["samples_per_step"]
+assert full["batch"] == full["samples_per_step"] == 1797, (full["batch"], full["samples_per_step"])
+EOF
 
 expect_usage '--model is required' profile --data "$digits"
 expect_usage "--compare: expected two batch sizes such as 16,128, found '16'" profile --model "$model" --data "$digits" --compare 16

@@ -115,6 +115,12 @@ def look_at_tuning(b):
     b.open(url("tuned/report.html"))
     no_errors(b, "a tuned run")
     expect("Batch size" in b.evaluate(TEXT) and "Measured throughput" in b.evaluate(captions), "a tuned run has its curve")
+    b.open(url("only_tuned.html"))
+    no_errors(b, "a tuning without a training")
+    expect("A batch size for digits.npz" in b.evaluate(TEXT) and "training time" not in b.evaluate(TEXT), "a tuning has no results of a training")
+    for caption in ("Measured throughput", "Loss of the candidates, trained from the same state"):
+        expect(caption in b.evaluate(captions), "a tuning has '%s'" % caption)
+    shot(b, "only-tuned")
     b.open(url("curve/report.html"))
     no_errors(b, "a known curve")
     text = b.evaluate(TEXT)

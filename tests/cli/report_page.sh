@@ -24,6 +24,8 @@ json.dump(run, open("curve/run.json", "w"))
 EOF
 run report curve
 expect_code 0 'a run with a known curve'
+run tune --model "$model" --data "$digits" --scale 1/16 --budget 1s --largest 64 --confirm 200ms --report only_tuned.html
+expect_code 0 'a tuning without a training'
 run report one two --out several.html
 expect_code 0 'two runs'
 

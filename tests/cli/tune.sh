@@ -34,13 +34,27 @@ if t["noise_scale"] is not None:
         assert abs(r["seconds"] - r["steps"] * r["step_us"] * 1e-6) < 1e-6 * r["seconds"], r
 EOS
 
-tune --largest 64 --validation-split 0.2 --confirm 200ms
+tune --largest 64 --validation-split 0.2 --confirm 200ms --report page.html
 expect_code 0 'tune --confirm'
 expect_text out 'knee: batch' 'tune: the knee'
 expect_text out 'noise scale:' 'tune: the noise scale'
 expect_text out 'trained from the same state' 'tune --confirm: curves'
 expect_pattern out 'on validation samples|diverg|not reached' 'tune --confirm: validation loss'
 expect_pattern out '^recommended: batch [0-9]+ with learning rate|the data do not decide' 'tune: a choice, or none'
+
+expect_text out 'report page.html' 'tune --report'
+python3 - <<'EOS' || fail 'tune --report: the data of the page'
+import json, re
+page = open("page.html").read()
+run = json.loads(re.search(r'<script[^>]*id="data">(.*?)</script>', page, re.S).group(1))["runs"][0]["run"]
+tuning = run["tuning"]
+assert run["title"] == "A batch size for digits.npz" and run["command"][0] == "tune" and "result" not in run, run
+assert len(tuning["curve"]) >= 2 and len(tuning["branches"]) >= 1 and tuning["branches"][0]["points"], tuning
+assert [layer["class"] for layer in run["layers"]][-1] == "Dense", run["layers"]
+EOS
+run tune --model "$model" --data "$digits" --scale 1/16 --budget 300ms --largest 8 --report missing/page.html
+expect_code 1 'tune --report into a folder that does not exist'
+expect_text err 'missing/page.html' 'tune --report into a folder that does not exist'
 
 # With BatchNormalization there is no noise scale, and nothing is recommended without training candidates.
 run tune --model 'flatten dense(16) batchnorm relu dense(10,softmax)' --data "$digits" --scale 1/16 --budget 500ms --largest 64 --json

@@ -130,7 +130,7 @@ function headSection(runs) {
     const r = runs[0], failure = text(object(object(r.run).result).failure);
     return [el('h1', {}, titleOf(r)),
         data.live ? el('p', { class: 'live' + (data.over ? ' over' : ''), id: 'live' }, data.over ? 'The training is over.' : 'Live') : null,
-        el('p', { class: 'soft' }, aboutOf(r)), omittedOf(r), failure ? el('p', { role: 'alert' }, failure) : null, factsOf(r)];
+        el('p', { class: 'soft' }, aboutOf(r)), omittedOf(r), failure ? el('p', { role: 'alert' }, failure) : null, object(r.run).result ? factsOf(r) : null];
 }
 
 /* ---- Findings ---- */
@@ -356,7 +356,7 @@ function timeSection(runs) {
     }
     const used = list(ledger.utilisation).values, ops = list(ledger.ops).values.map(object).filter(o => is(o.us)).sort((a, b) => b.us - a.us);
     const gaps = list(ledger.gaps).values.map(object);
-    return section('Time', el('p', {}, 'A mean step took ' + duration(ledger.step_us * 1e-6) + ' for ' + number(ledger.batch, 3) + ' samples (' +
+    return section('Time', el('p', {}, 'A mean step took ' + duration(ledger.step_us * 1e-6) + ' for ' + number(is(ledger.samples_per_step) ? ledger.samples_per_step : ledger.batch, 4) + ' samples (' +
             number(ledger.timed_steps, 9) + ' of ' + number(ledger.steps, 9) + ' steps were timed).'),
         list(ledger.by_worker).values.map((w, k) => el('div', { class: 'row' }, el('span', {}, 'worker ' + k),
             stack('Worker ' + k, partsOf(object(w))), el('span', { title: 'utilisation' }, percent(used[k], 0)))),
@@ -410,6 +410,14 @@ function memorySection(runs) {
 
 /* ---- The choice of a batch size ---- */
 
+/* The candidates of --confirm: what each really reached, from the same state. */
+function branchesOf(tuning) {
+    const branches = list(tuning.branches).values.map(object).slice(0, 8);
+    const series = branches.map((b, k) => ({ name: 'batch ' + number(b.batch, 12) + ', rate ' + number(b.lr, 3), color: COLORS[k % 8],
+        points: list(b.points).values.map(object).filter(p => is(p.seconds) && is(p.loss)).map(p => [p.seconds, p.loss]) })).filter(s => s.points.length);
+    return series.length ? [chart('Loss of the candidates, trained from the same state', () => ({ x: 'seconds', where: x => 'after ' + duration(x), series }))] : [];
+}
+
 /* Batch sizes are powers of two, mostly, so they stand at their logarithms. The range of a time whose upper end is not known is open. */
 function tuneSection(runs) {
     const tuning = runs.length === 1 ? object(object(runs[0].run).tuning) : {};
@@ -429,7 +437,7 @@ function tuneSection(runs) {
             { name: 'predicted', color: COLORS[0], points: points('seconds') }] }), duration));
     }
     charts.push(chart('Measured throughput', () => ({ ...common, log: false, series: [
-        { name: 'samples per second', color: COLORS[1], points: rows.filter(r => is(r.samples_per_s)).map(r => [at(r), r.samples_per_s]) }] })));
+        { name: 'samples per second', color: COLORS[1], points: rows.filter(r => is(r.samples_per_s)).map(r => [at(r), r.samples_per_s]) }] })), ...branchesOf(tuning));
     charts.forEach(it => observer.observe(it.figure));
     const noise = is(tuning.noise_scale) ? 'Gradient noise scale: ' + number(tuning.noise_scale, 3) + ' samples (' + number(tuning.noise_scale_low, 3) + ' to ' +
         number(tuning.noise_scale_high, 3) + ', 95 %). ' : text(tuning.noise_refusal) ? 'The gradient noise scale was not measured: ' + text(tuning.noise_refusal) + '. ' : '';
