@@ -917,8 +917,8 @@ typedef struct bw_prediction {
 /* Predicts how long a step of this run would take on other hardware. It is a prediction from the profile: work that workers share is
  * divided among them as far as there are tiles, what is bound by memory shares the memory, and everything else stays. Cores slow each
  * other as they were measured to (`growth`); each of more cores than the machine has, as each of all that it has. With
- * BW_HARDWARE_DEFAULT the result is what was measured, by what bounds it. A plan has at most as many workers as
- * lanes. INVALID_ARGUMENT: no step was timed. */
+ * BW_HARDWARE_DEFAULT the result is what was measured, by what bounds it. A plan with 8 lanes or more has at most as many workers;
+ * with fewer lanes, workers share them. INVALID_ARGUMENT: no step was timed. */
 BW_API bw_status bw_history_predict(const bw_history *history, const bw_machine *machine, const bw_hardware *hardware,
                                     bw_prediction *prediction);
 

@@ -104,6 +104,14 @@ static int default_lanes(const bwi_plan_request *request, int64_t tile)
     return lanes > request->least_lanes ? lanes : request->least_lanes;
 }
 
+int64_t bwi_most_tiles(int64_t count, int64_t tile)
+{
+    int64_t whole = count / tile, rest = count % tile, bits = __builtin_popcountll((unsigned long long)rest);
+    int64_t top = rest > 0 ? 63 - __builtin_clzll((unsigned long long)rest) : 0;
+    int64_t with_rest = whole + (bits > top ? bits : top), before = whole - 1 + __builtin_ctzll((unsigned long long)tile);
+    return whole > 0 && before > with_rest ? before : with_rest;
+}
+
 static bool only_trains(const bwi_plan_request *request)
 {
     bool only = true;
@@ -126,6 +134,19 @@ static int lanes_for(int lanes, int ranks)
 {
     while (lanes < ranks && lanes < LANES_LIMIT) {
         lanes *= 2;
+    }
+    return lanes;
+}
+
+/* A lane for each tile suffices, of the window with the most, which need not be the largest one: others stay empty, and an empty lane changes no bit of a sum. Evaluation feeds
+ * more than a window at once, so with it all lanes stay. */
+static int used_lanes(const bwi_plan_request *request, const bwi_choice *c, int ranks)
+{
+    int64_t tiles = request->window > 0 && only_trains(request) ? bwi_most_tiles(request->window, c->tile) : c->lanes;
+    int64_t least = request->least_lanes > ranks ? request->least_lanes : ranks;
+    int lanes = c->lanes;
+    while (lanes / 2 >= tiles && lanes / 2 >= least) {
+        lanes /= 2;
     }
     return lanes;
 }
@@ -159,6 +180,7 @@ bw_status bwi_choice_make(bw_context *ctx, const bwi_plan_request *request, bwi_
                 lanes_for(c->lanes, ranks), c->lanes, lanes_for(c->lanes, ranks));
     }
     c->lanes = lanes_for(c->lanes, ranks);
+    c->lanes = request->lanes ? c->lanes : used_lanes(request, c, ranks);
     int most = (c->lanes + ranks - 1) / ranks; /* on every rank, so that all plans are alike */
     if (c->workers > most && c->lanes >= SOME_LANES) {
         c->workers = most;

@@ -15,6 +15,8 @@ typedef struct bwi_choice {
 bw_status bwi_choice_make(bw_context *ctx, const bwi_plan_request *request, bwi_choice *choice);
 /* Makes the choice more frugal by one step, down to `frugal`; false if that is not possible. */
 bool bwi_choice_save(bwi_choice *choice, const bwi_choice *frugal);
+/* The most tiles that any number of samples up to `count` has: a remainder has one for each of its bits. */
+int64_t bwi_most_tiles(int64_t count, int64_t tile);
 int64_t bwi_choice_least_tile(const bwi_graph *graph);
 int bwi_choice_more_segments(int segments); /* 0: no more are tried */
 /* layout.c: prepares all kernels for the present tile; `scratch` receives the most that one of them needs. */

@@ -71,15 +71,6 @@ static int64_t tiles_of(int64_t count, int64_t tile)
     return count / tile + __builtin_popcountll((unsigned long long)(count % tile));
 }
 
-/* The most tiles that any number of samples up to `count` has: a remainder has one for each of its bits. */
-static int64_t most_tiles(int64_t count, int64_t tile)
-{
-    int64_t whole = count / tile, rest = count % tile, bits = __builtin_popcountll((unsigned long long)rest);
-    int64_t top = rest > 0 ? 63 - __builtin_clzll((unsigned long long)rest) : 0;
-    int64_t with_rest = whole + (bits > top ? bits : top), before = whole - 1 + __builtin_ctzll((unsigned long long)tile);
-    return whole > 0 && before > with_rest ? before : with_rest;
-}
-
 /* How many tiles of a window run together, where tiles are few and weights many. The bits are those of tile by tile. Tiles of one lane
  * add to it in turn, which is for models whose gradients are nearly all deferred. */
 static int split_tiles_of(bwi_plan *plan)
@@ -246,7 +237,7 @@ static bw_status try_choice(attempt *a, const bwi_choice *c)
     plan->workers = c->workers;
     plan->segments = c->segments;
     plan->sizes = 64 - __builtin_clzll((unsigned long long)c->tile);
-    plan->most_tiles = plan->keep ? most_tiles(plan->batch, plan->tile) : 0;
+    plan->most_tiles = plan->keep ? bwi_most_tiles(plan->batch, plan->tile) : 0;
     int64_t last = plan->most_tiles % plan->lanes; /* in a round of all lanes that is not complete */
     plan->store_tiles = plan->most_tiles / plan->lanes * plan->lane_slots + (last < plan->lane_slots ? last : plan->lane_slots);
     bw_status status = bwi_plan_prepare(plan, &a->scratch);

@@ -59,6 +59,13 @@ for save in '--save-best best.keras' '--save-best best.safetensors' '--save-mode
 done
 [ "$(wc -c <best/model.keras)" -gt 17000000 ] || fail 'model.keras: expected weights and slots'
 
+# Threads that make samples have stacks.
+for threads in 1 16; do
+    run train --model 'flatten dense(16,relu) dense(10,softmax)' --data 'synth:images?n=256&shape=16x16x3&classes=10&delay=0.1ms' --parallel $threads --epochs 2 --quiet --json
+    expect_code 0 "$threads threads that make samples"
+    [ "$(value peak_bytes)" -le "$(value planned_bytes)" ] || fail "$threads threads: $(value peak_bytes) bytes, planned $(value planned_bytes)"
+done
+
 # Ten tiny models, of which the tables are nearly all there is.
 while read -r samples text; do
     run train --model "$text" --data "synth:$samples" --epochs 3 --quiet --json

@@ -21,6 +21,7 @@
 #define SAMPLES_AHEAD 4096
 #define POLL_SECONDS 0.02 /* how often a waiting worker looks at the cancel flag */
 #define SECONDS_DEFAULT 60
+#define STACK_BYTES ((size_t)4 << 12) /* what a thread touches of its stack and of its own memory */
 #define SECONDS_TO_STOP 1.0 /* how long threads may take before the dataset is left to bw_close */
 
 typedef enum state { FREE, MAKING, READY } state;
@@ -441,7 +442,7 @@ size_t bwi_dataset_bytes(const bw_dataset *dataset, const bwi_gather_schedule *s
     sizes s = find_sizes(dataset, schedule);
     size_t lists = 4096; /* an allowance for the lists of threads, requests and scratch */
     return bwi_size_add(bwi_size_add(bwi_size_multiply((size_t)s.slots, slot_bytes(dataset)), lists),
-                        bwi_size_multiply((size_t)s.threads, bwi_scratch_bytes(dataset)));
+                        bwi_size_multiply((size_t)s.threads, bwi_size_add(bwi_scratch_bytes(dataset), STACK_BYTES)));
 }
 
 /* Everything is allocated before the threads start, and nothing while they run. */

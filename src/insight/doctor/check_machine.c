@@ -2,7 +2,7 @@
 #include "insight/doctor/doctor.h"
 
 static const double most_of_it = 0.5;
-static const double other_programs = 2e-4; /* a step of ours has less overhead: beyond it, others take the cores */
+static const double other_programs = 5e-5; /* a step of ours has less overhead: beyond it, others take the cores */
 
 static char *time_text(char text[32], double seconds)
 {
@@ -35,8 +35,9 @@ bool bwi_check_overhead_bound(const bwi_doctor *d, bwi_finding *found)
     }
     bwi_fix(found, "fitting.batch = 256;", "a larger --batch, with a learning rate that goes with it: batchwise tune");
     return bwi_found(found, BW_SEVERITY_NOTE,
-                     "%.0f%% of the time that workers are busy in a step of %s with %.0f samples is overhead",
-                     100 * speed->overhead / (1 - speed->idle), time_text(text, speed->step_seconds), speed->samples);
+                     "%.0f%% of the time that workers are busy in a step of %s with %.0f sample%s is overhead",
+                     100 * speed->overhead / (1 - speed->idle), time_text(text, speed->step_seconds), speed->samples,
+                     speed->samples < 1.5 ? "" : "s");
 }
 
 /* What the arithmetic reaches of the machine's limits, while it runs. */

@@ -183,10 +183,16 @@ static void overhead(bwi_doctor *d)
     speed->compute = 0.25;
 }
 
-/* A step of a millisecond has no half of it as overhead: others used the cores. */
+static void overhead_of_one(bwi_doctor *d)
+{
+    overhead(d);
+    d->steps.speed.samples = 1;
+}
+
+/* A step of a tenth of a millisecond has no half of it as overhead: others used the cores. */
 static void preempted(bwi_doctor *d)
 {
-    bwi_speed_facts *speed = set_speed(d, 1e-3);
+    bwi_speed_facts *speed = set_speed(d, 1e-4);
     speed->overhead = 0.6;
     speed->compute = 0.25;
 }
@@ -293,6 +299,7 @@ static const rule rules[] = {
     {"batch-past-noise", at_noise, NULL, BW_SEVERITY_NOTE},
     {"batch-past-noise", noise_seldom, NULL, BW_SEVERITY_NOTE},
     {"overhead-bound", overhead, "67% of the time that workers are busy in a step of 5 us", BW_SEVERITY_NOTE},
+    {"overhead-bound", overhead_of_one, "with 1 sample is overhead", BW_SEVERITY_NOTE},
     {"overhead-bound", preempted, NULL, BW_SEVERITY_NOTE},
     {"overhead-bound", computes, NULL, BW_SEVERITY_NOTE},
     {"data-bound", waits_for_data, "63% of a step of 10 ms", BW_SEVERITY_NOTE},

@@ -124,6 +124,37 @@ static bw_dataset *line(void)
     return bw_read(ctx, "synth:line?n=500", NULL);
 }
 
+/* A linear law with weights of 0.02 for each of 64 inputs, under noise. At weights of 0 the mean gradient has the square 4 * 64 * 0.02^2 =
+ * 0.1 and a sample's variance is 4 * 64 * (noise^2 + 64 * 0.02^2): the noise scale is 2,570 samples for a noise of 1, and 70 for one of 0.05. */
+enum { LAW_SAMPLES = 4096, LAW_FEATURES = 64 };
+
+static float law_x[LAW_SAMPLES * LAW_FEATURES], law_y[LAW_SAMPLES];
+
+static bw_dataset *law(float noise)
+{
+    bw_random random = {.seed = 5};
+    for (int i = 0; i < LAW_SAMPLES; i++) {
+        law_y[i] = noise * bw_random_normal(&random);
+        for (int k = 0; k < LAW_FEATURES; k++) {
+            law_x[i * LAW_FEATURES + k] = bw_random_normal(&random);
+            law_y[i] += 0.02F * law_x[i * LAW_FEATURES + k];
+        }
+    }
+    bw_array inputs = {.data = law_x, .dtype = BW_F32, .ndim = 2, .shape = {LAW_SAMPLES, LAW_FEATURES}};
+    bw_array targets = {.data = law_y, .dtype = BW_F32, .ndim = 1, .shape = {LAW_SAMPLES}};
+    return bw_from_arrays(ctx, &inputs, &targets, NULL);
+}
+
+static bw_dataset *law_under_noise(void)
+{
+    return law(1);
+}
+
+static bw_dataset *clear_law(void)
+{
+    return law(0.05F);
+}
+
 /* ---- Looking ---- */
 
 typedef struct problem {
@@ -173,6 +204,13 @@ static void check_found(const problem *p, const char *id)
         (void)bw_findings_at(findings, 0, &finding);
         fail_msg("%s with %s: not %s, but %s", p->model, p->optimizer, id, finding.id);
     }
+    bw_findings_free(findings);
+}
+
+static void check_not_found(const problem *p, const char *id)
+{
+    bw_findings *findings = look(p, NULL);
+    assert_false(has(findings, id));
     bw_findings_free(findings);
 }
 
@@ -249,6 +287,12 @@ static void test_noise(void **state)
 {
     (void)state;
     check_found(&(problem){line, "dense(1)", "sgd(1e-4)", 256}, "batch-past-noise");
+    check_found(&(problem){law_under_noise, "dense(1,kernel_initializer=zeros)", "sgd(1e-5)", 128}, "batch-below-noise");
+    check_not_found(&(problem){clear_law, "dense(1,kernel_initializer=zeros)", "sgd(1e-5)", 128}, "batch-below-noise");
+    /* With BatchNormalization a sample's gradient depends on its batch: there is no such scale, and nothing is said of it. */
+    const problem normalised = {law_under_noise, "batchnorm dense(1,kernel_initializer=zeros)", "sgd(1e-5)", 128};
+    check_not_found(&normalised, "batch-below-noise");
+    check_not_found(&normalised, "batch-past-noise");
 }
 
 /* Waiting for samples is measured by the ledger; a sleep of a millisecond for each is longer than any arithmetic here. */

@@ -61,6 +61,49 @@ static void test_as_asked(void **state)
     }
 }
 
+/* No lane stays empty in every window: 7 samples are tiles of 4, 2 and 1, so a batch of 8 needs four lanes for the smaller batch that may
+ * end an epoch. Evaluation feeds more than a batch. */
+static void test_lanes_of_a_small_batch(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t batch;
+        bool evaluate;
+        int lanes;
+    } cases[] = {{1, false, 1}, {2, false, 1}, {4, false, 2}, {8, false, 4}, {32, false, 8}, {64000, false, 16}, {8, true, 16}};
+    for (size_t i = 0; i < BWI_COUNT(cases); i++) {
+        bwi_plan plan;
+        char message[1024];
+        bwi_session_options options = {.train = true, .evaluate = cases[i].evaluate, .batch = cases[i].batch};
+        assert_int_equal(plan_with("flatten dense(10,softmax)", 2, &options, &plan, message), BW_OK);
+        assert_int_equal(plan.lanes, cases[i].lanes);
+    }
+}
+
+/* The hash of the weights after two epochs of 61 samples. */
+static uint64_t trained_hash(int64_t batch, int lanes)
+{
+    planned p;
+    planned_model(&p, "flatten dense(12,relu) dense(10,softmax)", 61, 9, 9, 3, 2);
+    bw_fit_options options = BW_FIT_OPTIONS_DEFAULT;
+    options.epochs = 2;
+    options.batch = batch;
+    options.lanes = lanes;
+    assert_int_equal(bw_fit(p.model, p.data, &options, NULL), BW_OK);
+    uint64_t hash = bw_model_hash(p.model);
+    planned_close(&p);
+    return hash;
+}
+
+/* Lanes that were left out would have been empty: no bit depends on them. */
+static void test_fewer_lanes_have_the_same_bits(void **state)
+{
+    (void)state;
+    for (int64_t batch = 1; batch <= 61; batch += batch < 9 ? 1 : 13) {
+        assert_int_equal(trained_hash(batch, 0), trained_hash(batch, 16));
+    }
+}
+
 static void test_what_cannot_be_asked(void **state)
 {
     (void)state;
@@ -293,6 +336,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_defaults_follow_from_the_model), cmocka_unit_test(test_as_asked),
+        cmocka_unit_test(test_lanes_of_a_small_batch),         cmocka_unit_test(test_fewer_lanes_have_the_same_bits),
         cmocka_unit_test(test_what_cannot_be_asked),           cmocka_unit_test(test_parts_of_the_arena),
         cmocka_unit_test(test_planned_is_allocated),           cmocka_unit_test(test_all_is_known),
         cmocka_unit_test(test_smaller_and_smaller_budgets),    cmocka_unit_test(test_a_budget_that_just_suffices),
