@@ -22,7 +22,7 @@
 #define POLL_SECONDS 0.02 /* how often a waiting worker looks at the cancel flag */
 #define SECONDS_DEFAULT 60
 #define STACK_BYTES ((size_t)4 << 12) /* what a thread touches of its stack and of its own memory */
-#define SECONDS_TO_STOP 1.0 /* how long threads may take before the dataset is left to bw_close */
+#define SECONDS_TO_STOP 1.0           /* how long threads may take before the dataset is left to bw_close */
 
 typedef enum state { FREE, MAKING, READY } state;
 
