@@ -207,10 +207,10 @@ static void check_found(const problem *p, const char *id)
     bw_findings_free(findings);
 }
 
-static void check_not_found(const problem *p, const char *id)
+static void check_not_found(const problem *p, const char *id, const char *other)
 {
     bw_findings *findings = look(p, NULL);
-    assert_false(has(findings, id));
+    assert_false(has(findings, id) || has(findings, other));
     bw_findings_free(findings);
 }
 
@@ -288,11 +288,11 @@ static void test_noise(void **state)
     (void)state;
     check_found(&(problem){line, "dense(1)", "sgd(1e-4)", 256}, "batch-past-noise");
     check_found(&(problem){law_under_noise, "dense(1,kernel_initializer=zeros)", "sgd(1e-5)", 128}, "batch-below-noise");
-    check_not_found(&(problem){clear_law, "dense(1,kernel_initializer=zeros)", "sgd(1e-5)", 128}, "batch-below-noise");
+    check_not_found(&(problem){clear_law, "dense(1,kernel_initializer=zeros)", "sgd(1e-5)", 128}, "batch-below-noise",
+                    "batch-past-noise");
     /* With BatchNormalization a sample's gradient depends on its batch: there is no such scale, and nothing is said of it. */
-    const problem normalised = {law_under_noise, "batchnorm dense(1,kernel_initializer=zeros)", "sgd(1e-5)", 128};
-    check_not_found(&normalised, "batch-below-noise");
-    check_not_found(&normalised, "batch-past-noise");
+    check_not_found(&(problem){law_under_noise, "batchnorm dense(1,kernel_initializer=zeros)", "sgd(1e-5)", 128},
+                    "batch-below-noise", "batch-past-noise");
 }
 
 /* Waiting for samples is measured by the ledger; a sleep of a millisecond for each is longer than any arithmetic here. */

@@ -99,10 +99,10 @@ static void batches_change_nothing_here(void **state)
     const char *model = "input(20,20,3) conv2d(8,3,relu) maxpool2d(2) flatten dense(10,softmax)";
     bw_plan_options options = BW_PLAN_OPTIONS_DEFAULT;
     options.memory = (size_t)64 << 20; /* without it what the machine has at the moment counts */
-    bw_memory_facts small = bw_plan_facts(make(ctx, model, 64, &options));
+    bw_memory_facts small = bw_plan_facts(make(ctx, model, 1024, &options)); /* every lane has a tile */
     bw_memory_facts large = bw_plan_facts(make(ctx, model, 1000000, &options));
     assert_int_equal(small.peak_bytes, large.peak_bytes);
-    assert_true(large.whole_batch_bytes > 10000 * (small.whole_batch_bytes / 100));
+    assert_true(large.whole_batch_bytes > 900 * small.whole_batch_bytes);
     assert_int_equal(small.whole_batch_largest, large.whole_batch_largest);
     /* The largest batch fits the budget, one more does not. */
     bw_memory_facts budget = bw_plan_facts(make(ctx, model, 1, &options));

@@ -27,7 +27,7 @@ static void test_defaults_follow_from_the_model(void **state)
     (void)state;
     bwi_plan one, four;
     char message[1024];
-    bwi_session_options options = {.train = true, .batch = 64};
+    bwi_session_options options = {.train = true, .batch = 1024};
     assert_int_equal(plan_with(model_text, 1, &options, &one, message), BW_OK);
     assert_int_equal(plan_with(model_text, 4, &options, &four, message), BW_OK);
     assert_int_equal(one.tile, four.tile);
@@ -38,7 +38,7 @@ static void test_defaults_follow_from_the_model(void **state)
     assert_true((one.lanes & (one.lanes - 1)) == 0 && one.lanes >= 1);
     /* A thousand times the batch has the same tile and lanes. */
     bwi_plan large;
-    bwi_session_options many = {.train = true, .batch = 64000};
+    bwi_session_options many = {.train = true, .batch = 1024000};
     assert_int_equal(plan_with(model_text, 1, &many, &large, message), BW_OK);
     assert_int_equal(large.tile, one.tile);
     assert_int_equal(large.lanes, one.lanes);
