@@ -201,7 +201,7 @@ static void test_ranges_find_nan(void **state)
     bwi_session_options options = {.train = true, .batch = BATCH, .tile = TILE, .lanes = r.model->lanes, .seed = 4};
     assert_int_equal(bwi_session_open(&session, model, dataset, &options), BW_OK);
     bwi_piece piece = {.dataset = dataset, .count = BATCH};
-    assert_int_equal(bwi_exec_plan(session.exec)->group, 8);
+    assert_int_equal(bwi_exec_plan(session.exec)->split_tiles, 8);
     assert_int_equal(bwi_session_feed(&session, BWI_PROGRAM_TRAIN, &piece, NULL), BW_OK);
     assert_int_equal(session.exec->deferred, BWI_DEFERRED);
     assert_int_equal(bwi_session_apply(&session), BW_OK);
