@@ -150,8 +150,8 @@ static void test_parts_of_the_arena(void **state)
             {"lanes", plan->lanes_offset, plan->lane_bytes * (size_t)plan->own_lanes},
             {"workers", plan->workers_offset, plan->worker_bytes * (size_t)plan->workers},
             {"store", plan->store_offset, plan->store_slot * (size_t)plan->store_tiles},
-            {"staging", plan->staging_offset, plan->staging_bytes * (size_t)plan->group},
-            {"deferred", plan->deferred_offset, plan->group ? plan->deferred_bytes * (size_t)plan->workers : 0},
+            {"staging", plan->staging_offset, plan->staging_bytes * (size_t)plan->split_tiles},
+            {"deferred", plan->deferred_offset, plan->split_tiles ? plan->deferred_bytes * (size_t)plan->workers : 0},
         };
         for (size_t a = 0; a < BWI_COUNT(spans); a++) {
             assert_int_equal(spans[a].begin % BWI_CACHE_LINE, 0);
