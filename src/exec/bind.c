@@ -341,6 +341,7 @@ void bwi_exec_close(bwi_exec *exec)
     bwi_release(exec->ctx, exec->blocks);
     bwi_release(exec->ctx, exec->split_tiles);
     bwi_release(exec->ctx, exec->bounds);
+    bwi_release(exec->ctx, exec->factors);
     bwi_release(exec->ctx, exec->totals);
     bwi_release(exec->ctx, exec->turns);
     bwi_release(exec->ctx, exec->norms);
@@ -392,7 +393,7 @@ static size_t blocks_of(const bwi_plan *plan)
 
 static size_t bounds_of(const bwi_plan *plan)
 {
-    return plan->split_tiles ? (size_t)plan->split_tiles * (size_t)plan->programs[0].phases[0].deferred : 0;
+    return (size_t)plan->staged * (size_t)plan->programs[0].phases[0].deferred;
 }
 
 /* Which variables have gradients that may be deferred to the update, by their index. */
@@ -415,10 +416,12 @@ static bw_status open_blocks(bwi_exec *exec)
     exec->blocks = bwi_allocate(exec->ctx, blocks_of(plan), sizeof *exec->blocks);
     exec->split_tiles = bwi_allocate(exec->ctx, (size_t)plan->split_tiles, sizeof *exec->split_tiles);
     exec->bounds = bwi_allocate(exec->ctx, bounds_of(plan), sizeof *exec->bounds);
+    exec->factors = bwi_allocate(exec->ctx, bounds_of(plan), sizeof *exec->factors);
+    exec->staging = exec->arena + plan->staging_offset;
     exec->totals = bwi_allocate(exec->ctx, 1, plan->lane_bytes - plan->lane_sums);
     exec->turns = bwi_allocate(exec->ctx, bwi_turns_count(plan), sizeof *exec->turns);
     exec->norms = bwi_allocate(exec->ctx, blocks_of(plan), sizeof *exec->norms);
-    if (!exec->blocks || !exec->split_tiles || !exec->bounds || !exec->totals || !exec->norms || !exec->turns) {
+    if (!exec->blocks || !exec->split_tiles || !exec->bounds || !exec->factors || !exec->totals || !exec->norms || !exec->turns) {
         return BW_RESOURCE_EXHAUSTED;
     }
     bool *deferred = find_deferred(exec);
@@ -464,15 +467,15 @@ static size_t phase_bookkeeping(const bwi_plan *plan, const bwi_phase *phase)
 size_t bwi_exec_bookkeeping(const bwi_plan *plan)
 {
     size_t regions = (size_t)plan->regions, tables = (size_t)plan->table_count;
-    size_t bytes = bwi_allocation_bytes(sizeof(bwi_exec)) + bwi_allocation_bytes(workers_of(plan) * sizeof(bwi_worker)) +
-                   regions * bwi_allocation_bytes((size_t)plan->tile * sizeof(int64_t)) +
-                   bwi_allocation_bytes(tables * sizeof(bwi_table)) + bwi_allocation_bytes(blocks_of(plan) * sizeof(bwi_block)) +
-                   bwi_allocation_bytes((size_t)plan->split_tiles * sizeof(bwi_tile)) +
-                   bwi_allocation_bytes(bounds_of(plan) * sizeof(double)) +
-                   bwi_allocation_bytes(plan->lane_bytes - plan->lane_sums) +
-                   bwi_allocation_bytes(blocks_of(plan) * sizeof(double)) +
-                   bwi_allocation_bytes(bwi_turns_count(plan) * sizeof(atomic_llong)) +
-                   bwi_allocation_bytes((size_t)bwi_moving_count(plan) * sizeof(bwi_moving));
+    size_t bytes =
+        bwi_allocation_bytes(sizeof(bwi_exec)) + bwi_allocation_bytes(workers_of(plan) * sizeof(bwi_worker)) +
+        regions * bwi_allocation_bytes((size_t)plan->tile * sizeof(int64_t)) + bwi_allocation_bytes(tables * sizeof(bwi_table)) +
+        bwi_allocation_bytes(blocks_of(plan) * sizeof(bwi_block)) +
+        bwi_allocation_bytes((size_t)plan->split_tiles * sizeof(bwi_tile)) +
+        bwi_allocation_bytes(bounds_of(plan) * sizeof(double)) + bwi_allocation_bytes(bounds_of(plan) * sizeof(bwi_deferred_tile)) +
+        bwi_allocation_bytes(plan->lane_bytes - plan->lane_sums) + bwi_allocation_bytes(blocks_of(plan) * sizeof(double)) +
+        bwi_allocation_bytes(bwi_turns_count(plan) * sizeof(atomic_llong)) +
+        bwi_allocation_bytes((size_t)bwi_moving_count(plan) * sizeof(bwi_moving));
     bytes = bwi_size_add(bytes, bwi_ledger_bytes(bwi_exec_parts(plan), plan->workers));
     bytes = bwi_size_add(bytes, bwi_overlap_bytes(plan));
     bytes += bwi_allocation_bytes((size_t)plan->program_count * sizeof(bwi_bound_phase *));

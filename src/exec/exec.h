@@ -60,6 +60,7 @@ typedef struct bwi_sharing {
     size_t weights; /* bytes of a lane's gradient: as many as the weights that are trained */
     bool tiles;     /* by tiles: there are two or more, and enough to do */
     bool split;     /* layers instead, instruction by instruction, with their gradients deferred to the update */
+    bool defers;    /* gradients are, also by tiles */
     bool update;    /* adding lanes, and the update, by blocks */
     int meetings;   /* of all workers, if there are several */
 } bwi_sharing;

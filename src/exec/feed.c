@@ -102,8 +102,9 @@ bwi_sharing bwi_exec_shares(const bwi_exec *exec, double samples)
                      .lanes = plan->own_lanes,
                      .phases = plan->programs[0].phase_count,
                      .ranks = plan->ranks,
-                     .weights = plan->lane_sums};
+                     .weights = bwi_plan_gradient_bytes(plan)};
     s.split = plan->split_tiles && first->deferred && tiles <= plan->split_tiles;
+    s.defers = s.split || plan->joined;
     s.tiles = s.split ? tiles > 1 : is_worth_waking(exec, tiles, samples, true);
     s.update = bwi_update_is_shared(exec, tiles);
     s.meetings = (s.split ? first->count : s.tiles ? s.phases : 0) + 2 * s.update;
@@ -208,6 +209,7 @@ static bw_status run_tiles(bwi_exec *exec)
         bwi_split_run(exec);
     } else {
         bwi_exec_share(exec, workers, run_lanes, exec);
+        exec->deferred = bwi_split_stages(exec) ? BWI_DEFERRED_STAGED : exec->deferred;
     }
     bw_status summed = exec->beside ? bwi_overlap_end(exec) : BW_OK;
     bw_status status = collect(exec);
@@ -373,6 +375,10 @@ bw_status bwi_exec_feed(bwi_exec *exec, int program, const bwi_piece *piece, flo
     if (training && (plan->store_slot || plan->spill_slot) && bwi_tiles_of(piece->count, plan->tile) > plan->most_tiles) {
         return bwi_fail(exec->ctx, BW_INVALID_ARGUMENT, "batch: the plan is for batches of at most %lld samples, got %lld",
                         (long long)plan->batch, (long long)piece->count);
+    }
+    if (training && plan->joined && (exec->tiles > 0 || piece->count > plan->window)) {
+        return bwi_fail(exec->ctx, BW_INTERNAL, "the plan is for windows of one piece of at most %lld samples",
+                        (long long)plan->window);
     }
     if (training && exec->overlap && !bwi_overlap_is_reset(exec)) {
         return bwi_fail(exec->ctx, BW_INTERNAL, "a piece follows the last one of a window");

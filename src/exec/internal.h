@@ -141,16 +141,18 @@ struct bwi_exec {
     bwi_sink updater;
     bwi_visit visitor;
     void *visit_user;
-    bool norms_wanted;     /* by the present reduction */
-    float factor;          /* by which the window is being multiplied */
-    int64_t begin, end;    /* the tiles being run */
-    bool beside;           /* their buckets are summed over ranks as they are complete */
-    bwi_tile *split_tiles; /* the tiles that run together */
-    double *bounds;        /* of deferred gradients: [instruction][tile] */
-    double *totals;        /* the sums of the last feed, laid out as in a lane */
-    double *norms;         /* [block]: its squared norm, or zero if no norms are wanted; not finite if an element is not */
-    bwi_overlap *overlap;  /* the sum over ranks beside the backward pass; NULL: it comes afterwards */
-    int64_t added_tiles;   /* of the window whose lanes are being added, and the first of the blocks */
+    bool norms_wanted;          /* by the present reduction */
+    float factor;               /* by which the window is being multiplied */
+    int64_t begin, end;         /* the tiles being run */
+    bool beside;                /* their buckets are summed over ranks as they are complete */
+    bwi_tile *split_tiles;      /* the tiles that run together */
+    double *bounds;             /* of deferred gradients: [instruction][tile] */
+    unsigned char *staging;     /* their factors */
+    bwi_deferred_tile *factors; /* [instruction][tile], for the sums of their parts */
+    double *totals;             /* the sums of the last feed, laid out as in a lane */
+    double *norms;              /* [block]: its squared norm, or zero if no norms are wanted; not finite if an element is not */
+    bwi_overlap *overlap;       /* the sum over ranks beside the backward pass; NULL: it comes afterwards */
+    int64_t added_tiles;        /* of the window whose lanes are being added, and the first of the blocks */
     int64_t added_first;
     bwi_table *tables; /* one for each of the plan's */
     int table;         /* the one being summed */
@@ -242,6 +244,9 @@ void bwi_split_run(bwi_exec *exec);
 /* Deferred gradients: whether all of them are known to be finite; the number of their parts; one part, a sum over the tiles; and
  * storing them in the lanes, after which none is deferred. */
 bool bwi_split_bounded(bwi_exec *exec);
+/* Of joined lanes: whether the present program defers; and stages a tile's factors when it has run, by the worker that ran it. */
+bool bwi_split_stages(const bwi_exec *exec);
+void bwi_split_stage_tile(bwi_exec *exec, int worker, int64_t k);
 int64_t bwi_split_parts(const bwi_exec *exec);
 void bwi_split_part(bwi_exec *exec, int worker, int64_t number, const bwi_sink *sink);
 void bwi_split_settle(bwi_exec *exec);

@@ -118,7 +118,7 @@ static void open_tiles(bwi_exec *exec)
 {
     const bwi_plan *plan = exec->plan;
     for (int t = 0; t < tiles_of(exec); t++) {
-        int lane = t % plan->lanes;
+        int lane = (int)(t % plan->lanes);
         exec->split_tiles[t] = bwi_exec_tile(exec, t, lane, t);
         bwi_exec_memory(exec)->clear(bwi_exec_lane(exec, lane) + plan->lane_sums, plan->lane_bytes - plan->lane_sums);
     }
@@ -148,16 +148,57 @@ void bwi_split_run(bwi_exec *exec)
 
 /* ---- Deferred gradients ---- */
 
-static void *staging_of(const bwi_exec *exec, int tile, int instruction)
+/* Where lanes are joined, tiles that are not full have their staging behind the others', the larger before the smaller. */
+static size_t staging_offset(const bwi_plan *plan, int64_t tile, int size)
+{
+    if (!plan->joined || size == plan->sizes - 1) {
+        return (size_t)tile * (plan->joined ? plan->staging_bytes : plan->staging_step);
+    }
+    size_t offset = plan->staging_rest;
+    for (int larger = plan->sizes - 2; larger > size; larger--) {
+        offset += plan->staging_sizes[larger];
+    }
+    return offset;
+}
+
+static void *staging_of(const bwi_exec *exec, int64_t tile, int instruction)
 {
     const bwi_plan *plan = exec->plan;
-    size_t offset = plan->staging_offset + (size_t)tile * plan->staging_step;
+    int64_t first, samples;
+    int size;
+    bwi_tile_at(exec->piece.count, plan->tile, tile, &first, &size);
+    samples = plan->joined ? (int64_t)1 << size : plan->tile;
+    size_t offset = staging_offset(plan, tile, size);
     const bwi_phase *phase = &plan->programs[exec->program].phases[0];
     for (int n = phase->count - phase->deferred; n < instruction; n++) {
         const bw_node *node = phase->instructions[n].node;
-        offset += bwi_size_align((size_t)node->op->deferred->floats(node, plan->tile) * sizeof(float), BWI_CACHE_LINE);
+        offset += bwi_size_align((size_t)node->op->deferred->floats(node, samples) * sizeof(float), BWI_CACHE_LINE);
     }
-    return exec->arena + offset;
+    return exec->staging + offset;
+}
+
+bool bwi_split_stages(const bwi_exec *exec)
+{
+    return exec->plan->joined && exec->plan->programs[exec->program].phases[0].deferred > 0;
+}
+
+void bwi_split_stage_tile(bwi_exec *exec, int worker, int64_t k)
+{
+    const bwi_phase *phase = &exec->plan->programs[exec->program].phases[0];
+    int tiles = tiles_of(exec), begin = phase->count - phase->deferred, size;
+    int64_t first;
+    bwi_tile_at(exec->piece.count, exec->plan->tile, k, &first, &size);
+    const bwi_bound *list = bwi_exec_bound(exec, exec->program, 0, worker, size);
+    uint64_t time = bwi_exec_clock(exec);
+    for (int n = begin; n < phase->count; n++) {
+        const bwi_bound *b = &list[n];
+        exec->bounds[(n - begin) * tiles + k] = b->call.node->op->deferred->fill(&b->call, staging_of(exec, k, n));
+        if (time) {
+            uint64_t end = bwi_ticks();
+            bwi_ledger_add(exec->ledger, worker, b->part, time, end);
+            time = end;
+        }
+    }
 }
 
 /* The worker's scratch memory for the sums of a block over tiles. */
@@ -174,16 +215,32 @@ static void fill_staging(bwi_exec *exec, int worker, int first, int64_t unit)
     exec->bounds[unit] = b->call.node->op->deferred->fill(&b->call, staging_of(exec, tile, instruction));
 }
 
-bool bwi_split_bounded(bwi_exec *exec)
+/* Stages what is not yet, and lists it. */
+static void stage(bwi_exec *exec)
 {
-    int tiles = tiles_of(exec), count = phase_of(exec)->count;
-    int deferred = exec->plan->programs[exec->program].phases[0].deferred;
-    bool bounded = true;
+    int tiles = tiles_of(exec), deferred = exec->plan->programs[exec->program].phases[0].deferred;
+    int begin = phase_of(exec)->count - deferred;
     if (exec->deferred == BWI_DEFERRED) {
         atomic_store(&exec->failed, 0);
-        share_units(exec, fill_staging, count - deferred, (int64_t)deferred * tiles);
+        share_units(exec, fill_staging, begin, (int64_t)deferred * tiles);
         exec->deferred = BWI_DEFERRED_STAGED;
     }
+    for (int t = 0; t < tiles; t++) {
+        int64_t first;
+        int size;
+        bwi_tile_at(exec->piece.count, exec->plan->tile, t, &first, &size);
+        const bwi_bound *list = bwi_exec_bound(exec, exec->program, 0, 0, size);
+        for (int n = 0; n < deferred; n++) {
+            exec->factors[n * tiles + t] = (bwi_deferred_tile){&list[begin + n].call, staging_of(exec, t, begin + n)};
+        }
+    }
+}
+
+bool bwi_split_bounded(bwi_exec *exec)
+{
+    int tiles = tiles_of(exec), deferred = exec->plan->programs[exec->program].phases[0].deferred;
+    bool bounded = true;
+    stage(exec);
     for (int n = 0; n < deferred; n++) {
         double sum = 0;
         for (int t = 0; t < tiles; t++) {
@@ -223,13 +280,11 @@ int64_t bwi_split_parts(const bwi_exec *exec)
 
 void bwi_split_part(bwi_exec *exec, int worker, int64_t number, const bwi_sink *sink)
 {
-    bwi_deferred_tile deferred[BWI_MAX_DEFERRED];
+    const bwi_phase *phase = &exec->plan->programs[exec->program].phases[0];
     int instruction = 0, tiles = tiles_of(exec);
     if (part_at(exec, &number, &instruction)) {
-        for (int t = 0; t < tiles; t++) {
-            deferred[t] = (bwi_deferred_tile){&bound_at(exec, t, instruction)->call, staging_of(exec, t, instruction)};
-        }
-        deferred[0].call->node->op->deferred->part(deferred, tiles, exec->plan->lanes == 1, number, scratch_of(exec, worker), sink);
+        const bwi_deferred_tile *factors = &exec->factors[(instruction - (phase->count - phase->deferred)) * tiles];
+        factors->call->node->op->deferred->part(factors, tiles, exec->plan->lanes, number, scratch_of(exec, worker), sink);
     }
 }
 
@@ -247,9 +302,43 @@ static void settle(bwi_exec *exec, int worker, int first, int64_t unit)
     }
 }
 
+static void store_part(void *user, const bwi_variable *variable, int64_t first, int64_t count, const void *gradient)
+{
+    const bwi_exec *exec = user;
+    size_t at = exec->plan->gradients[variable->index] + (size_t)first * sizeof(float);
+    bwi_exec_memory(exec)->copy(bwi_exec_lane(exec, 0) + at, gradient, (size_t)count * sizeof(float));
+}
+
+static void settle_part(bwi_exec *exec, int worker, int first, int64_t unit)
+{
+    (void)first;
+    bwi_split_part(exec, worker, unit, &(bwi_sink){.take = store_part, .user = exec});
+}
+
+/* Joined lanes have one buffer, for their sum. What is staged in it moves into the regions of tiles, which have run. */
+static void settle_joined(bwi_exec *exec)
+{
+    const bwi_plan *plan = exec->plan;
+    unsigned state = bwi_float_begin();
+    stage(exec);
+    if (plan->overlaid) {
+        unsigned char *regions = exec->arena + plan->workers_offset;
+        bwi_exec_memory(exec)->copy(regions, exec->staging, plan->staging_total);
+        exec->staging = regions;
+        stage(exec);
+    }
+    atomic_store(&exec->failed, 0);
+    share_units(exec, settle_part, phase_of(exec)->count - 1, bwi_split_parts(exec));
+    exec->staging = exec->arena + plan->staging_offset;
+    exec->deferred = BWI_DEFERRED_NONE;
+    bwi_float_restore(state);
+}
+
 void bwi_split_settle(bwi_exec *exec)
 {
-    if (exec->deferred) {
+    if (exec->deferred && exec->plan->joined) {
+        settle_joined(exec);
+    } else if (exec->deferred) {
         const bwi_phase *phase = &exec->plan->programs[exec->program].phases[0];
         unsigned state = bwi_float_begin();
         atomic_store(&exec->failed, 0);

@@ -222,16 +222,21 @@ bw_status bwi_exec_run_tile(bwi_exec *exec, int worker, int lane, int64_t k)
     const bwi_plan *plan = exec->plan;
     bwi_tile tile = bwi_exec_tile(exec, worker, lane, k);
     bwi_bound *list = bwi_exec_bound(exec, exec->program, exec->phase, worker, __builtin_ctzll((unsigned long long)tile.samples));
+    bool stages = bwi_split_stages(exec);
     int count = exec->phases[exec->program][exec->phase].count;
+    int run = stages ? count - plan->programs[exec->program].phases[0].deferred : count;
     if (exec->hooks.tile) {
         exec->hooks.tile(exec->hooks.user, worker, lane, k);
     }
     bool tells = exec->beside && k + plan->lanes >= bwi_tiles_of(exec->piece.count, plan->tile);
     bw_status status =
-        tells ? run_last(exec, list, count, &tile, worker, lane, k) : run_some(exec, list, 0, count, &tile, worker, lane, k);
+        tells ? run_last(exec, list, run, &tile, worker, lane, k) : run_some(exec, list, 0, run, &tile, worker, lane, k);
     exec->workers[worker].tiles++;
     if (status != BW_OK) {
         return status;
+    }
+    if (stages) {
+        bwi_split_stage_tile(exec, worker, k);
     }
     if (exec->predictions) {
         keep_predictions(exec, list, count, tile.position - exec->samples);

@@ -33,6 +33,13 @@ static void *variable_gradient(const bwi_exec *exec, int lane, const bwi_variabl
     return gradient_at(exec, lane, exec->plan->gradients[variable->index]);
 }
 
+/* Whether a lane has a gradient of the variable: joined lanes have but one, at the first. */
+static bool has_gradient(const bwi_exec *exec, int lane, int variable)
+{
+    size_t at = exec->plan->gradients[variable];
+    return at != SIZE_MAX && (lane == 0 || at < exec->plan->lane_bytes);
+}
+
 static double sum_block(const bwi_exec *exec, int64_t count, int lanes, void *gradient)
 {
     const bwi_plan *plan = exec->plan;
@@ -73,7 +80,7 @@ static void reduce_block(bwi_exec *exec, int worker, int64_t number)
         return;
     }
     void *gradient = gradient_at(exec, 0, block->gradient);
-    int lanes = used_lanes(exec);
+    int lanes = exec->plan->joined && block->defers ? 1 : used_lanes(exec);
     if (lanes == 0) {
         bwi_exec_memory(exec)->fill(block->count, -0.0F, gradient);
     }
@@ -99,7 +106,7 @@ static bool is_whole(const bwi_exec *exec)
 {
     const bwi_plan *plan = exec->plan;
     return plan->lane_sums <= BWI_UPDATE_BLOCK * sizeof(float) && plan->ranks == 1 && plan->table_count == 0 &&
-           !exec->norms_wanted && !exec->deferred;
+           !exec->norms_wanted && !exec->deferred && !plan->joined;
 }
 
 static bool reduce_whole(bwi_exec *exec)
@@ -142,7 +149,8 @@ static void scale_block(bwi_exec *exec, int worker, int64_t number)
 {
     (void)worker;
     const bwi_block *block = &exec->blocks[number];
-    for (int lane = 0; lane < used_lanes(exec); lane++) {
+    int lanes = exec->plan->joined && block->defers ? 1 : used_lanes(exec);
+    for (int lane = 0; lane < lanes; lane++) {
         exec->plan->kernels->lanes->scale(block->count, exec->factor, gradient_at(exec, lane, block->gradient));
     }
 }
@@ -173,7 +181,7 @@ static bool is_shared(int64_t tiles, int64_t floats)
 
 bool bwi_update_is_shared(const bwi_exec *exec, int64_t tiles)
 {
-    return is_shared(tiles, (int64_t)(exec->plan->lane_sums / sizeof(float)));
+    return is_shared(tiles, (int64_t)(bwi_plan_gradient_bytes(exec->plan) / sizeof(float)));
 }
 
 static void share_work(bwi_exec *exec, sharing *s, bool shared)
@@ -193,7 +201,7 @@ static void share_work(bwi_exec *exec, sharing *s, bool shared)
 /* Shares out all blocks of dense variables, then `more`. */
 static void share_blocks(bwi_exec *exec, void (*work)(bwi_exec *exec, int worker, int64_t number), int64_t more, int part)
 {
-    int64_t floats = (int64_t)(exec->plan->lane_sums / sizeof(float)) + more * BWI_UPDATE_BLOCK;
+    int64_t floats = (int64_t)(bwi_plan_gradient_bytes(exec->plan) / sizeof(float)) + more * BWI_UPDATE_BLOCK;
     sharing s = {.exec = exec, .work = work, .count = exec->block_count + more, .part = part};
     share_work(exec, &s, is_shared(exec->tiles, floats));
 }
@@ -214,7 +222,7 @@ static void report_lane_norms(bwi_exec *exec)
     for (int lane = 0; lane < used_lanes(exec); lane++) {
         double squared = bwi_records_lane_norm(exec, lane);
         for (int v = 0; v < plan->source->variable_count; v++) {
-            if (plan->gradients[v] != SIZE_MAX) {
+            if (has_gradient(exec, lane, v)) {
                 const bwi_variable *variable = plan->source->variables[v];
                 squared += plan->kernels->sum_of_squares(variable->count, variable_gradient(exec, lane, variable));
             }
@@ -273,8 +281,9 @@ static bool lanes_are_finite(const bwi_exec *exec)
     for (int lane = 0; lane < used_lanes(exec); lane++) {
         for (int v = 0; v < plan->source->variable_count; v++) {
             const bwi_variable *variable = plan->source->variables[v];
-            bool dense = plan->gradients[v] != SIZE_MAX;
-            squared += dense ? plan->kernels->sum_of_squares(variable->count, variable_gradient(exec, lane, variable)) : 0;
+            squared += has_gradient(exec, lane, v)
+                           ? plan->kernels->sum_of_squares(variable->count, variable_gradient(exec, lane, variable))
+                           : 0;
         }
     }
     return isfinite(squared) && bwi_records_are_finite(exec);

@@ -223,7 +223,7 @@ typedef struct bwi_deferred_tile {
     void *staging;
 } bwi_deferred_tile;
 
-enum { BWI_MAX_DEFERRED = 16 }; /* tiles */
+enum { BWI_MAX_DEFERRED = 16 }; /* lanes */
 
 /* What an op needs from the plan for one number of samples. */
 typedef struct bwi_prepare {
@@ -293,8 +293,8 @@ typedef struct bwi_op_deferred {
                    void *staging); /* returns a bound on the gradient's elements; NaN: a factor is not finite */
     int64_t (*parts)(const bw_node *node);
     size_t scratch_bytes; /* that a part needs */
-    /* Tiles of one lane are added one after another; otherwise each has a lane of its own. */
-    void (*part)(const bwi_deferred_tile *tiles, int count, bool one_lane, int64_t part, void *scratch, const bwi_sink *sink);
+    /* Tile t is in lane t mod lanes: those of a lane are added one after another, then the lanes as a binary tree. */
+    void (*part)(const bwi_deferred_tile *tiles, int count, int lanes, int64_t part, void *scratch, const bwi_sink *sink);
 } bwi_op_deferred;
 
 /* Kernels that are prepared before the first step, and what they derive from the weights. Each member may be NULL. */

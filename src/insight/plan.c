@@ -134,7 +134,8 @@ static void fill_rows(const study *s)
         bw_layer_memory *facts = &rows[row_of_variable(s, variable)].facts;
         size_t bytes = bwi_size_multiply((size_t)variable->count, sizeof(float));
         facts->parameters += bytes;
-        facts->gradients += inner->gradients[v] == SIZE_MAX ? 0 : bwi_size_multiply(bytes, (size_t)inner->lane_slots);
+        bool joined = inner->gradients[v] >= inner->lane_bytes; /* behind the lanes: once for all of them */
+        facts->gradients += inner->gradients[v] == SIZE_MAX ? 0 : bwi_size_multiply(bytes, joined ? 1 : (size_t)inner->lane_slots);
     }
     for (int n = 0; n < s->session.graph.count; n++) {
         size_t bytes = bwi_size_multiply(s->whole.nodes[n], (size_t)s->plan->facts.batch);
@@ -158,7 +159,7 @@ static void fill_items(const study *s)
     items[BW_PLAN_OPTIMIZER] = bwi_optimizer_bytes(s->session.training);
     items[BW_PLAN_DATA] = inner->items.data;
     items[BW_PLAN_BOOKKEEPING] = inner->items.bookkeeping + s->other_bytes;
-    size_t lane = inner->items.lanes / (size_t)inner->lane_slots;
+    size_t lane = (inner->items.lanes - inner->joined_bytes) / (size_t)inner->lane_slots + inner->joined_bytes;
     items[BW_PLAN_GRADIENTS] = lane + inner->items.records;
     items[BW_PLAN_LANES] = inner->items.lanes - lane;
     items[BW_PLAN_INPUT] = input;

@@ -121,7 +121,7 @@ static double exchange(const bwi_sharing *s, const bw_machine *m, int workers)
     int64_t tiles = ((int64_t)(s->samples + 0.5) + s->tile - 1) / s->tile, lanes = tiles < s->lanes ? tiles : s->lanes;
     double others = (double)s->weights * (1 - 1.0 / workers);
     double fetched =
-        (double)s->weights * (s->split || s->tiles) + (s->tiles && !s->split ? others * 2 * (double)lanes / workers : 0);
+        (double)s->weights * (s->split || s->tiles) + (s->tiles && !s->defers ? others * 2 * (double)lanes / workers : 0);
     return fetched / m->exchange_bandwidth;
 }
 

@@ -81,7 +81,7 @@ static bw_status backward_weights(const bwi_call *call, const bwi_tile *tile)
 /* ---- In parts ---- */
 
 /* Below it, sharing a pass costs more than it saves. */
-enum { WORTH_SHARING = 1 << 16, FEWEST_INPUTS = 16, INPUTS_OF_PART = 128 };
+enum { WORTH_SHARING = 1 << 16, WORTH_DEFERRING = 1 << 12, FEWEST_INPUTS = 16, INPUTS_OF_PART = 128 };
 
 /* Outputs of a panel of the stored weights; 0: no panels. */
 static int64_t panel_of(const bw_node *node)
@@ -124,7 +124,8 @@ static void part(const bwi_call *call, int pass, int64_t number)
 
 /* ---- Deferred gradient ---- */
 
-/* A block of the gradient, and at least as many sums of a block as a tree over BWI_MAX_DEFERRED tiles holds at once. */
+/* A block of the gradient, and as many sums of a block as a tree over BWI_MAX_DEFERRED lanes, and the next tile of a lane, hold at
+ * once. */
 enum { ROWS_OF_BLOCK = 32, WIDEST_PANEL = 32, BLOCK_FLOATS = ROWS_OF_BLOCK * WIDEST_PANEL, TREE_SUMS = 6 };
 
 static void *sum_at(void *sums, int depth)
@@ -137,8 +138,9 @@ static int64_t deferred_floats(const bw_node *node, int64_t samples)
 {
     int64_t rows = samples * (bwi_shape_count(&node->shape) / out_of(node));
     const bwi_packing_kernels *packing = node->variable[0]->packing.kernels->packing;
-    return parts(node, BWI_PASS_FORWARD) && panel_of(node) <= WIDEST_PANEL ? packing->dense_staging(rows, in_of(node), out_of(node))
-                                                                           : 0;
+    bool defers = panels_of(node) > 0 && panel_of(node) <= WIDEST_PANEL && in_of(node) >= FEWEST_INPUTS &&
+                  node->variable[0]->count >= WORTH_DEFERRING;
+    return defers ? packing->dense_staging(rows, in_of(node), out_of(node)) : 0;
 }
 
 static double fill_staging(const bwi_call *call, void *staging)
@@ -147,25 +149,32 @@ static double fill_staging(const bwi_call *call, void *staging)
                                               staging);
 }
 
-/* Adds the tiles' gradients of a block, those of one lane one after another, those of several as a binary tree: after tile t, two
- * finished sums become one for each of the 1 bits in which t ends. The result is the first of the sums. `first` is the block's first
+/* Adds the tiles' gradients of a block, those of a lane one after another, the lanes as a binary tree: after lane l, two finished sums
+ * become one for each of the 1 bits in which l ends. The result is the first of the sums. `first` is the block's first
  * row; below 0, the biases are meant. While the last tile is added, what is read next (`ahead`, or NULL) is fetched. */
-static void sum_tiles(const bwi_deferred_tile *tiles, int count, bool one_lane, int64_t panel, int64_t first, int64_t rows,
+static void sum_tiles(const bwi_deferred_tile *tiles, int count, int lanes, int64_t panel, int64_t first, int64_t rows,
                       const void *const *ahead, void *sums)
 {
     const bwi_kernels *k = tiles[0].call->kernels;
     const bw_node *node = tiles[0].call->node;
     int64_t in = in_of(node), out = out_of(node), floats = rows * panel_of(node);
     int depth = 0;
-    for (int t = 0; t < count; t++) {
-        int64_t n = rows_of(tiles[t].call);
-        if (first < 0) {
-            k->dense_gradient_bias(n, in, out, tiles[t].staging, panel, sum_at(sums, depth++));
-        } else {
-            k->dense_gradient_block(n, in, out, tiles[t].staging, panel, first, rows, sum_at(sums, depth++),
-                                    t == count - 1 ? ahead : NULL);
+    for (int lane = 0; lane < lanes && lane < count; lane++) {
+        for (int t = lane; t < count; t += lanes) {
+            int64_t n = rows_of(tiles[t].call);
+            void *sum = sum_at(sums, depth++);
+            if (first < 0) {
+                k->dense_gradient_bias(n, in, out, tiles[t].staging, panel, sum);
+            } else {
+                bool last = t + lanes >= count && (lane == lanes - 1 || lane == count - 1);
+                k->dense_gradient_block(n, in, out, tiles[t].staging, panel, first, rows, sum, last ? ahead : NULL);
+            }
+            if (t > lane) {
+                depth--;
+                k->add(floats, sum_at(sums, depth), sum_at(sums, depth - 1));
+            }
         }
-        for (int odd = one_lane ? t > 0 : t; odd & 1; odd >>= 1) {
+        for (int odd = lane; odd & 1; odd >>= 1) {
             depth--;
             k->add(floats, sum_at(sums, depth), sum_at(sums, depth - 1));
         }
@@ -179,7 +188,7 @@ _Static_assert((int)BWI_SINK_READS == (int)BWI_FETCHED, "what a sink reads is fe
 
 /* A panel goes to the sink in blocks of rows, each as soon as it is summed over all tiles, while it is in the nearest cache; the
  * panel's biases follow. The arrays that the sink reads for a block are fetched while the block before it is summed. */
-static void deferred_part(const bwi_deferred_tile *tiles, int count, bool one_lane, int64_t panel, void *sums, const bwi_sink *sink)
+static void deferred_part(const bwi_deferred_tile *tiles, int count, int lanes, int64_t panel, void *sums, const bwi_sink *sink)
 {
     const bw_node *node = tiles[0].call->node;
     int64_t in = in_of(node), out = out_of(node), wide = panel_of(node);
@@ -194,12 +203,12 @@ static void deferred_part(const bwi_deferred_tile *tiles, int count, bool one_la
         for (int i = 0; fetches && i < BWI_SINK_READS; i++) {
             ahead[i] = (const unsigned char *)arrays[i] + (size_t)(at + ROWS_OF_BLOCK * wide) * sizeof(float);
         }
-        sum_tiles(tiles, count, one_lane, panel, first, rows, fetches ? ahead : NULL, sums);
+        sum_tiles(tiles, count, lanes, panel, first, rows, fetches ? ahead : NULL, sums);
         sink->take(sink->user, node->variable[0], at, rows * wide, sums);
     }
     if (node->variables > 1) {
         int64_t rest = out - panel * wide;
-        sum_tiles(tiles, count, one_lane, panel, -1, 1, NULL, sums);
+        sum_tiles(tiles, count, lanes, panel, -1, 1, NULL, sums);
         sink->take(sink->user, node->variable[1], panel * wide, rest < wide ? rest : wide, sums);
     }
 }

@@ -11,10 +11,11 @@ enum {
     SMALL_TILE = 4, /* with fewer samples, kernels spend their time reading weights */
     LARGEST_TILE = 64,
     MOST_LANES = 16,
-    SOME_LANES = 8,
-    FEW_LANES = 4,
+    SOME_LANES = 8, /* and as many ranks, at most, that give the bits of one */
     MOST_LANES_BYTES = 2 << 20,
-    SOME_LANES_BYTES = 16 << 20,
+    USUAL_BATCH = 256,
+    FACTORS_LANES = 3,
+    DEFERRED_COUNT = 1 << 12, /* weights of a dense layer from which on its gradient can be deferred */
     SMALL_BATCH = 32,
     FREE_LANES_BYTES = 1 << 20, /* that lanes may take in any case */
     EVALUATION_TILE = 32,       /* the smallest, whatever the batch: evaluation feeds more than a batch at once */
@@ -82,24 +83,71 @@ int64_t bwi_choice_least_tile(const bwi_graph *graph)
     return least;
 }
 
-/* The lanes' sums should stay in a core's cache until they are added, or at least not outgrow that of a small machine. And they
- * should cost less than two workers' tiles, and than the samples that these save of a small batch. Where they cost more
- * there are fewer lanes, down to one; workers then take tiles of the same lane, and add to it in turn (exec/turns.c). */
-static int default_lanes(const bwi_plan_request *request, int64_t tile)
+/* The lanes' sums should cost less than two workers' tiles, eight of them less than four, and than the samples that these save of a small
+ * batch. Sixteen lanes should stay in a core's cache until they are added. */
+static int cheap_lanes(const bwi_plan_request *request, int64_t tile)
 {
-    size_t bytes = trainable_bytes(request->graph),
+    size_t bytes = trainable_bytes(request->graph), sample = sample_bytes(request),
            saved = 0 < tile && tile < SMALL_BATCH / 2 ? (size_t)(SMALL_BATCH - 2 * tile) : 0;
-    saved = saved < 2 * (size_t)tile ? saved : 2 * (size_t)tile;
-    size_t most = bwi_size_multiply(sample_bytes(request), saved);
-    most = most > FREE_LANES_BYTES ? most : FREE_LANES_BYTES;
-    int lanes = FEW_LANES;
-    if (bwi_size_multiply(bytes, MOST_LANES) <= MOST_LANES_BYTES) {
-        lanes = MOST_LANES;
-    } else if (bwi_size_multiply(bytes, SOME_LANES) <= SOME_LANES_BYTES) {
-        lanes = SOME_LANES;
+    if (bwi_size_multiply(bytes, SOME_LANES - 1) <=
+            bwi_size_multiply(sample, saved < 4 * (size_t)tile ? saved : 4 * (size_t)tile) &&
+        bwi_size_multiply(bytes, MOST_LANES) > MOST_LANES_BYTES) {
+        return SOME_LANES;
     }
+    saved = saved < 2 * (size_t)tile ? saved : 2 * (size_t)tile;
+    size_t most = bwi_size_multiply(sample, saved);
+    most = most > FREE_LANES_BYTES ? most : FREE_LANES_BYTES;
+    int lanes = bwi_size_multiply(bytes, MOST_LANES) <= MOST_LANES_BYTES ? MOST_LANES : SOME_LANES;
     while (lanes > 1 && bwi_size_multiply(bytes, (size_t)lanes - 1) > most) {
         lanes /= 2;
+    }
+    return lanes;
+}
+
+/* The uses of a variable by nodes of the model. */
+static int uses_of(const bwi_graph *graph, const bwi_variable *variable)
+{
+    int uses = 0;
+    for (int n = 0; n < graph->count; n++) {
+        for (int k = 0; k < graph->nodes[n]->variables; k++) {
+            uses += graph->nodes[n]->variable[k] == variable;
+        }
+    }
+    return uses;
+}
+
+/* Whether nearly all gradients can be deferred to the update, and so need no lanes (exec/split.c), but their factors: those of
+ * a usual batch should need less than a few lanes and a quarter of its values. The answer follows from the model alone: it is the same for kernels that defer none. */
+static bool is_mostly_deferred(const bwi_plan_request *request)
+{
+    const bwi_graph *graph = request->graph;
+    size_t trained = trainable_bytes(graph), deferred = 0, factors = 0;
+    for (int n = 0; n < (request->own_nodes ? request->own_nodes : graph->count); n++) {
+        const bw_node *node = graph->nodes[n];
+        if (node->op->flags & BWI_OP_WHOLE_BATCH) {
+            return false;
+        }
+        const bwi_variable *weights = node->op->deferred && node->variables ? node->variable[0] : NULL;
+        if (weights && weights->trainable && weights->count >= DEFERRED_COUNT && uses_of(graph, weights) == 1) {
+            size_t in = (size_t)weights->shape.extent[0], out = (size_t)weights->shape.extent[1];
+            size_t rows = (size_t)bwi_shape_count(&node->shape) / out;
+            deferred = bwi_size_add(deferred, bwi_size_multiply((size_t)weights->count, sizeof(float)));
+            factors = bwi_size_add(factors, bwi_size_multiply(bwi_size_multiply(rows, in + out), sizeof(float)));
+        }
+    }
+    size_t most =
+        bwi_size_add(bwi_size_multiply(trained, FACTORS_LANES), bwi_size_multiply(sample_bytes(request), USUAL_BATCH / 4));
+    return deferred > 0 && deferred >= trained - trained / 8 && bwi_size_multiply(factors, USUAL_BATCH) <= most;
+}
+
+/* Eight lanes or more let up to eight ranks have the bits of one. Where their sums would cost too much and cannot be deferred either,
+ * there are fewer on one rank, down to one; workers then take tiles of the same lane, and add to it in turn (exec/turns.c). Several
+ * ranks, which share the lanes' cost, have the same lanes whatever their number. */
+static int default_lanes(const bwi_plan_request *request, const bwi_choice *c, bool deferred)
+{
+    int lanes = c->cheap_lanes;
+    if (lanes < SOME_LANES && (deferred || request->ranks > 1)) {
+        lanes = SOME_LANES;
     }
     return lanes > request->least_lanes ? lanes : request->least_lanes;
 }
@@ -157,7 +205,10 @@ bw_status bwi_choice_make(bw_context *ctx, const bwi_plan_request *request, bwi_
 {
     int ranks = request->ranks > 1 ? request->ranks : 1;
     int64_t tile = request->tile ? request->tile : default_tile(request), least = bwi_choice_least_tile(request->graph);
-    c->lanes = request->lanes ? request->lanes : default_lanes(request, tile);
+    bool deferred = is_mostly_deferred(request);
+    c->cheap_lanes = cheap_lanes(request, tile);
+    c->lanes = request->lanes ? request->lanes : default_lanes(request, c, deferred);
+    c->joins = deferred && c->lanes > c->cheap_lanes && !request->least_lanes;
     c->tile = request->tile ? tile : tile_of_batch(request, tile);
     c->tile = c->tile > 0 && c->tile < least ? least : c->tile;
     c->workers = request->workers ? request->workers : ctx->workers;
@@ -175,11 +226,12 @@ bw_status bwi_choice_make(bw_context *ctx, const bwi_plan_request *request, bwi_
                         "lanes: %d are too few for %d ranks, each of which needs one; ask for %d lanes or use up to %d ranks",
                         c->lanes, ranks, lanes_for(c->lanes, ranks), c->lanes);
     }
-    if (c->lanes < ranks && request->programs[0].loss_count > 0 && ctx->rank == 0) {
-        bwi_log(ctx, BW_LOG_INFO, "%d ranks need %d lanes, where one would have %d; one with %d lanes gives the same bits", ranks,
-                lanes_for(c->lanes, ranks), c->lanes, lanes_for(c->lanes, ranks));
-    }
     c->lanes = lanes_for(c->lanes, ranks);
+    int alone = deferred && c->cheap_lanes < SOME_LANES ? SOME_LANES : c->cheap_lanes;
+    if (!request->lanes && ranks > 1 && c->lanes != alone && request->programs[0].loss_count > 0 && ctx->rank == 0) {
+        bwi_log(ctx, BW_LOG_INFO, "%d ranks have %d lanes, where one has %d; with --lanes %d one gives the same bits", ranks,
+                c->lanes, alone, c->lanes);
+    }
     c->lanes = request->lanes ? c->lanes : used_lanes(request, c, ranks);
     int most = (c->lanes + ranks - 1) / ranks; /* on every rank, so that all plans are alike */
     if (c->workers > most && c->lanes >= SOME_LANES) {
@@ -205,8 +257,11 @@ int bwi_choice_more_segments(int segments)
 
 bool bwi_choice_save(bwi_choice *c, const bwi_choice *frugal)
 {
+    int cheap = c->cheap_lanes > frugal->lanes ? c->cheap_lanes : frugal->lanes;
     if (c->split) {
         c->split = false;
+    } else if (c->lanes > cheap) {
+        c->lanes = cheap;
     } else if (c->tile > frugal->tile) {
         c->tile /= 2;
     } else if (c->workers > frugal->workers) {

@@ -8,7 +8,9 @@
 typedef struct bwi_choice {
     int64_t tile;
     int lanes, workers, segments;
-    bool split; /* a window's tiles may run together, their layers split over workers */
+    int cheap_lanes; /* whose sums cost no more than tiles save */
+    bool split;      /* a window's tiles may run together, their layers split over workers */
+    bool joins;      /* lanes may share one buffer of deferred gradients */
 } bwi_choice;
 
 /* Makes the default choice: what the request leaves open follows from the model. */

@@ -112,20 +112,24 @@ static void take_gradient(bwi_plan *plan, const bwi_variable *variable, size_t *
     }
 }
 
-/* A lane begins with gradients that are deferred, and returns where they end: what is staged for them lies in their place. */
+/* A lane begins with gradients that are deferred, and returns where they end: what is staged for them lies in their place. Where lanes
+ * are joined, those gradients have one buffer behind all lanes instead. */
 static size_t lay_lane(bwi_plan *plan)
 {
     size_t end = 0;
+    bool defers = plan->split_tiles || plan->joined;
     const bwi_phase *phase = plan->programs[0].phases;
     for (int v = 0; v < plan->source->variable_count; v++) {
         plan->gradients[v] = SIZE_MAX;
     }
-    for (int n = plan->split_tiles ? phase->count - phase->deferred : phase->count; n < phase->count; n++) {
+    for (int n = defers ? phase->count - phase->deferred : phase->count; n < phase->count; n++) {
         for (int k = 0; k < phase->instructions[n].node->variables; k++) {
             take_gradient(plan, phase->instructions[n].node->variable[k], &end);
         }
     }
     size_t deferred = end;
+    plan->joined_bytes = plan->joined ? deferred : 0;
+    end = plan->joined ? 0 : end;
     for (int v = 0; plan->programs[0].program.training && v < plan->source->variable_count; v++) {
         const bwi_variable *variable = plan->source->variables[v];
         if (variable->trainable && !variable->sparse) {
@@ -139,6 +143,12 @@ static size_t lay_lane(bwi_plan *plan)
         plan->sums[n] = count ? take(&end, (size_t)count * sizeof(double)) : SIZE_MAX;
     }
     plan->lane_bytes = end;
+    for (int n = plan->joined ? phase->count - phase->deferred : phase->count; n < phase->count; n++) {
+        for (int k = 0; k < phase->instructions[n].node->variables; k++) {
+            size_t *gradient = &plan->gradients[phase->instructions[n].node->variable[k]->index];
+            *gradient = bwi_size_add(*gradient, bwi_size_multiply(plan->lane_bytes, (size_t)plan->lane_slots));
+        }
+    }
     return deferred;
 }
 
@@ -268,10 +278,26 @@ static void lay_tables(bwi_plan *plan, size_t *end)
     plan->items.records = *end - begin;
 }
 
+/* Stages where the one buffer of gradients lies, if there is room for it. Should they have to be stored, what is staged moves to
+ * the regions of tiles first, which lie at the arena's end so far and become longer if necessary. */
+static void lay_joined_staging(bwi_plan *plan, size_t *end)
+{
+    size_t regions = bwi_size_multiply(plan->worker_bytes, (size_t)plan->regions);
+    plan->overlaid = plan->staging_total <= plan->joined_bytes;
+    size_t more = !plan->overlaid ? plan->staging_total : plan->staging_total > regions ? plan->staging_total - regions : 0;
+    size_t at = take(end, more);
+    plan->staging_offset = plan->overlaid ? plan->lanes_offset + plan->lane_bytes * (size_t)plan->lane_slots : at;
+    plan->items.activations = bwi_size_add(plan->items.activations, more);
+}
+
 /* The factors of deferred gradients are staged in the place of these gradients, each tile's in its lane or, of one lane, one after
  * another; or apart, if they are larger. */
 static void lay_staging(bwi_plan *plan, size_t deferred, size_t *end)
 {
+    if (plan->joined) {
+        lay_joined_staging(plan, end);
+        return;
+    }
     size_t tiles = (size_t)plan->split_tiles, needed = bwi_size_multiply(plan->staging_bytes, plan->lanes == 1 ? tiles : 1);
     plan->staging_offset = plan->lanes_offset;
     plan->staging_step = plan->lanes == 1 ? plan->staging_bytes : plan->lane_bytes;
@@ -291,7 +317,8 @@ bw_status bwi_plan_lay(bwi_plan *plan, size_t scratch)
     }
     lay_statistics(plan, &end);
     plan->items.statistics = end;
-    plan->lanes_offset = take(&end, bwi_size_multiply(plan->lane_bytes, (size_t)plan->lane_slots));
+    plan->lanes_offset =
+        take(&end, bwi_size_add(bwi_size_multiply(plan->lane_bytes, (size_t)plan->lane_slots), plan->joined_bytes));
     plan->items.lanes = end - plan->lanes_offset;
     for (int p = 0; p < plan->program_count; p++) {
         for (int k = 0; k < plan->programs[p].phase_count; k++) {
@@ -309,7 +336,7 @@ bw_status bwi_plan_lay(bwi_plan *plan, size_t scratch)
     take(&end, bwi_size_multiply(plan->worker_bytes, (size_t)plan->regions));
     plan->items.activations = bwi_size_multiply(region, (size_t)plan->regions);
     lay_staging(plan, deferred_gradients, &end);
-    size_t deferred = plan->split_tiles ? bwi_size_multiply(plan->deferred_bytes, (size_t)plan->workers) : 0;
+    size_t deferred = plan->split_tiles || plan->joined ? bwi_size_multiply(plan->deferred_bytes, (size_t)plan->workers) : 0;
     plan->deferred_offset = take(&end, deferred);
     plan->items.scratch = bwi_size_add(bwi_size_multiply(plan->worker_bytes - region, (size_t)plan->regions), deferred);
     plan->store_offset = take(&end, bwi_size_multiply(plan->store_slot, (size_t)plan->store_tiles));

@@ -290,7 +290,7 @@ static bw_status cut(cutter *c)
     if (status == BW_OK) {
         status = add_stores(c);
     }
-    if (status == BW_OK && c->plan->split_tiles) {
+    if (status == BW_OK && (c->plan->split_tiles || c->plan->joined)) {
         status = move_deferred(c, &c->program->phases[0]);
     }
     for (int level = 0; level < p->levels && status == BW_OK && c->plan->segments > 1; level++) {

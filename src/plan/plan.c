@@ -7,6 +7,8 @@
  */
 #include "plan/internal.h"
 
+#include <string.h>
+
 enum {
     SPLIT_BYTES = 1 << 20, /* of weights, from which on splitting layers is faster than sharing out tiles */
     MOST_SPLIT_TILES = 8   /* tiles that run together, at most, where they share a lane */
@@ -71,26 +73,38 @@ static int64_t tiles_of(int64_t count, int64_t tile)
     return count / tile + __builtin_popcountll((unsigned long long)(count % tile));
 }
 
-/* How many tiles of a window run together, where tiles are few and weights many. The bits are those of tile by tile. Tiles of one lane
- * add to it in turn, which is for models whose gradients are nearly all deferred. */
-static int split_tiles_of(bwi_plan *plan)
+/* Counts what deferring needs, and returns the bytes of the weights whose gradients may be deferred. */
+static size_t deferred_weights(bwi_plan *plan)
 {
     const bwi_program *program = &plan->programs[0].program;
-    size_t weights = 0, trained = 0;
-    for (int v = 0; v < plan->source->variable_count; v++) {
-        const bwi_variable *variable = plan->source->variables[v];
-        trained = bwi_size_add(trained, variable->trainable && !variable->sparse ? (size_t)variable->count * sizeof(float) : 0);
-    }
+    size_t weights = 0;
     plan->staging_bytes = plan->deferred_bytes = 0;
+    memset(plan->staging_sizes, 0, sizeof plan->staging_sizes);
     for (int n = 0; n < program->count; n++) {
         const bwi_instruction *i = &program->instructions[n];
         if (bwi_plan_defers(plan, program, i)) {
             weights = bwi_size_add(weights, (size_t)i->node->variable[0]->count * sizeof(float));
-            size_t floats = (size_t)i->node->op->deferred->floats(i->node, plan->tile);
-            plan->staging_bytes = bwi_size_add(plan->staging_bytes, bwi_size_align(floats * sizeof(float), BWI_CACHE_LINE));
+            for (int s = 0; s < plan->sizes; s++) {
+                size_t floats = (size_t)i->node->op->deferred->floats(i->node, (int64_t)1 << s);
+                size_t bytes = bwi_size_align(bwi_size_multiply(floats, sizeof(float)), BWI_CACHE_LINE);
+                plan->staging_sizes[s] = bwi_size_add(plan->staging_sizes[s], bytes);
+            }
             size_t scratch = bwi_size_align(i->node->op->deferred->scratch_bytes, BWI_CACHE_LINE);
             plan->deferred_bytes = scratch > plan->deferred_bytes ? scratch : plan->deferred_bytes;
         }
+    }
+    plan->staging_bytes = plan->staging_sizes[plan->sizes - 1];
+    return weights;
+}
+
+/* How many tiles of a window run together, where tiles are few and weights many. The bits are those of tile by tile. Tiles of one lane
+ * add to it in turn, which is for models whose gradients are nearly all deferred. */
+static int split_tiles_of(const bwi_plan *plan, size_t weights)
+{
+    size_t trained = 0;
+    for (int v = 0; v < plan->source->variable_count; v++) {
+        const bwi_variable *variable = plan->source->variables[v];
+        trained = bwi_size_add(trained, variable->trainable && !variable->sparse ? (size_t)variable->count * sizeof(float) : 0);
     }
     int64_t tiles = tiles_of(plan->window, plan->tile);
     int64_t most = plan->lanes < BWI_MAX_DEFERRED ? plan->lanes : BWI_MAX_DEFERRED;
@@ -98,6 +112,30 @@ static int split_tiles_of(bwi_plan *plan)
         most = MOST_SPLIT_TILES;
     }
     return plan->ranks == 1 && plan->window > 0 && weights >= SPLIT_BYTES && tiles <= most ? (int)tiles : 0;
+}
+
+/* Lanes share one buffer of deferred gradients if the factors of every window can be staged until the update, and need less
+ * than the other lanes would. A window that is smaller than the largest may have more tiles: fewer full ones, and one for each bit of the rest. */
+static bool joins(bwi_plan *plan, size_t weights)
+{
+    size_t rest = 0;
+    int64_t whole = plan->window / plan->tile, fixed = plan->window % plan->tile ? whole : whole - 1;
+    for (int s = 0; s < plan->sizes - 1; s++) {
+        rest = bwi_size_add(rest, plan->staging_sizes[s]);
+    }
+    bool alone = plan->ranks == 1 && plan->window > 0 && plan->lanes > 1 && plan->lanes <= BWI_MAX_DEFERRED && weights > 0 &&
+                 plan->segments == 1;
+    for (int p = 1; p < plan->program_count; p++) {
+        alone = alone && !plan->programs[p].program.training;
+    }
+    if (!alone) {
+        return false;
+    }
+    fixed = fixed < 0 ? 0 : fixed;
+    size_t last = fixed < whole && plan->staging_bytes > rest ? plan->staging_bytes : rest;
+    plan->staging_rest = bwi_size_multiply(plan->staging_bytes, (size_t)fixed);
+    plan->staging_total = bwi_size_add(plan->staging_rest, last);
+    return plan->staging_total <= bwi_size_multiply(weights, (size_t)plan->lanes - 1);
 }
 
 /* Makes what no choice changes. */
@@ -121,6 +159,11 @@ static bw_status begin(bwi_plan *plan, const bwi_plan_request *request)
         }
     }
     return status;
+}
+
+size_t bwi_plan_gradient_bytes(const bwi_plan *plan)
+{
+    return plan->lane_sums + plan->joined_bytes;
 }
 
 size_t bwi_plan_total(const bwi_plan *plan)
@@ -242,7 +285,10 @@ static bw_status try_choice(attempt *a, const bwi_choice *c)
     plan->store_tiles = plan->most_tiles / plan->lanes * plan->lane_slots + (last < plan->lane_slots ? last : plan->lane_slots);
     bw_status status = bwi_plan_prepare(plan, &a->scratch);
     find_budget(a);
-    plan->split_tiles = status == BW_OK && c->split ? split_tiles_of(plan) : 0;
+    size_t weights = status == BW_OK ? deferred_weights(plan) : 0;
+    plan->split_tiles = c->split ? split_tiles_of(plan, weights) : 0;
+    plan->joined = c->joins && joins(plan, weights);
+    plan->staged = plan->joined ? bwi_most_tiles(plan->window, plan->tile) : plan->split_tiles;
     int64_t tiles = plan->keep && only_trains(plan) ? tiles_of(plan->batch, plan->tile) : plan->workers;
     plan->tile_workers = tiles < plan->workers ? (int)tiles : plan->workers;
     plan->regions = plan->split_tiles > plan->tile_workers ? plan->split_tiles : plan->tile_workers;

@@ -113,6 +113,8 @@ struct bwi_plan {
     int64_t requested_tile;          /* what the request or the model asked for, before the budget was applied */
     int requested_lanes, requested_workers;
     int split_tiles;  /* tiles that run together, their layers split over workers; 0: none */
+    bool joined;      /* the lanes share one buffer of the gradients that are deferred, which those of every window are */
+    int64_t staged;   /* tiles whose factors of deferred gradients can be staged */
     int tile_workers; /* how many workers take tiles: no more than there are */
     int regions;      /* of tile values: one for each of them, and for each of split_tiles */
     bool keep;        /* values between phases may be kept for the whole batch, whose size is known */
@@ -130,10 +132,14 @@ struct bwi_plan {
     bwi_plan_table *tables;                            /* of trained sparse variables */
     int table_count;
     size_t lane_bytes, lane_sums; /* where a lane's sums begin */
+    size_t joined_bytes;          /* of the one buffer behind the lanes; its gradients' offsets are from the first lane on */
 
     size_t lanes_offset, workers_offset, worker_bytes, scratch_offset, store_offset, store_slot;
     size_t staging_offset, staging_bytes;   /* of a tile's deferred gradients */
     size_t staging_step;                    /* from one tile's to the next */
+    size_t staging_sizes[BWI_MAX_SIZES];    /* of joined lanes: a tile's, by the power of two of its samples */
+    size_t staging_rest, staging_total;     /* of joined lanes: where tiles that are not full have theirs; of a window */
+    bool overlaid;                          /* what is staged lies where the deferred gradients go, if they are to be stored */
     size_t deferred_offset, deferred_bytes; /* of a worker's scratch when it sums them */
     size_t spill_slot;                      /* of a tile in the file of spilled values */
     size_t spill_bytes;                     /* of that file; 0: there is none */
@@ -158,6 +164,8 @@ bool bwi_plan_reads_shared(const bwi_instruction *instruction);
  * outputs and differences, in `workspaces` workspaces. Both lists have plan->graph.count entries. The only failure is
  * RESOURCE_EXHAUSTED. */
 bw_status bwi_plan_fullest(const bwi_plan *plan, size_t *values, size_t *workspaces);
+/* The bytes of a gradient of all trained dense variables. */
+size_t bwi_plan_gradient_bytes(const bwi_plan *plan);
 /* The number of fixed blocks in which a variable is updated. */
 int64_t bwi_update_blocks(const bwi_variable *variable);
 

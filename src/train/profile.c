@@ -289,7 +289,7 @@ static void take_work(bw_part *part, step_work *work, int number)
     const bw_node *node = work->plan->graph.nodes[number / BWI_PASS_COUNT];
     double floats = (double)bwi_shape_count(&node->shape), weights = 0;
     double samples = work->sharing->samples, flops = node->op->flops ? samples * node->op->flops(node) : 0;
-    if (work->sharing->split && node->op->deferred && number % BWI_PASS_COUNT == BWI_PASS_BACKWARD_WEIGHTS) {
+    if (work->sharing->defers && node->op->deferred && number % BWI_PASS_COUNT == BWI_PASS_BACKWARD_WEIGHTS) {
         work->deferred += flops;
         return;
     }
@@ -309,12 +309,12 @@ static void take_work(bw_part *part, step_work *work, int number)
 static void take_fixed(bw_part *part, const step_work *work)
 {
     const bwi_sharing *s = work->sharing;
-    double weights = (double)work->plan->lane_sums;
+    double weights = (double)bwi_plan_gradient_bytes(work->plan);
     int64_t tiles = ((int64_t)(s->samples + 0.5) + s->tile - 1) / s->tile, lanes = tiles < s->lanes ? tiles : s->lanes;
     if (part->kind == BW_PART_UPDATE) {
         part->flops = work->deferred;
-        part->bytes = weights * (2 * (1 + work->slots) + !s->split);
-    } else if (part->kind == BW_PART_REDUCE && !s->split && lanes > 1) {
+        part->bytes = weights * (2 * (1 + work->slots) + !s->defers);
+    } else if (part->kind == BW_PART_REDUCE && !s->defers && lanes > 1) {
         part->bytes = weights * (double)(lanes + 1);
     } else if (part->kind == BW_PART_RANKS) {
         part->bytes = 2 * weights * (s->ranks - 1) / s->ranks;

@@ -21,6 +21,25 @@ for how in "2 1" "3 1" "4 2" "8 1"; do
     expect_equal 3 "$(grep -c '^Epoch' err)" "$1 ranks: epochs that are shown"
 done
 
+# Gradients that are too large for lanes of their own, at the defaults.
+large='flatten dense(300,relu) dense(300,relu) dense(10,softmax)'
+run train --model "$large" --data "$digits" --scale 1/16 --batch 200 --epochs 1 --json
+expect_code 0 'large dense layers on one rank'
+hash=$(value hash)
+for count in 2 8; do
+    ranks "$count" train --model "$large" --data "$digits" --scale 1/16 --batch 200 --epochs 1 --workers 1 --json
+    expect_equal "$hash" "$(value hash)" "large dense layers on $count ranks"
+done
+
+# Convolutions whose gradients are: one rank needs to be told.
+deep='conv2d(64,3,relu) conv2d(96,3,relu) flatten batchnorm dense(10,softmax)'
+run train --model "$deep" --data "$digits" --scale 1/16 --batch 200 --epochs 1 --lanes 8 --json
+hash=$(value hash)
+for count in 2 4; do
+    ranks "$count" train --model "$deep" --data "$digits" --scale 1/16 --batch 200 --epochs 1 --workers 1 --json
+    expect_equal "$hash" "$(value hash)" "large convolutions on $count ranks"
+done
+
 # Rows of embeddings; more ranks than samples in the last batch.
 awk 'BEGIN { srand(7); for (i = 0; i < 203; i++) { for (k = 0; k < 6; k++) printf "%d,", rand() * 50; print i % 2 } }' >tokens.csv
 run train --model 'embedding(50,8) flatten dense(1,sigmoid)' --data tokens.csv --batch 50 --epochs 2 --json

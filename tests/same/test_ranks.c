@@ -84,6 +84,18 @@ static void test_beside(void **state)
     bwi_pool_delay = NULL;
 }
 
+/* Large dense layers at the defaults: one rank stages factors, for windows of few tiles and of many, where several store lanes. */
+static void test_joined_lanes(void **state)
+{
+    (void)state;
+    static const way defaults[] = {{"few tiles", "adam(lr=0.01)", 30, 1, 0},
+                                   {"many tiles", "sgd(lr=0.1)", 71, 1, 0},
+                                   {"stored after all", "adam(lr=0.01,clipnorm=0.1)", 71, 1, 0}};
+    for (size_t k = 0; k < BWI_COUNT(defaults); k++) {
+        compare_splits(&large[0], &defaults[k], k % 2, 2);
+    }
+}
+
 typedef struct feeding {
     bw_ranks *group;
     int rank;
@@ -338,7 +350,7 @@ static void test_more_lanes_are_told(void **state)
         assert_int_equal(all[k].status, BW_OK);
     }
     bw_ranks_close(group);
-    assert_string_equal(logged, "17 ranks need 32 lanes, where one would have 16; one with 32 lanes gives the same bits");
+    assert_string_equal(logged, "17 ranks have 32 lanes, where one has 16; with --lanes 32 one gives the same bits");
 }
 
 /* ---- Refusals ---- */
@@ -406,6 +418,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ranks),
         cmocka_unit_test(test_beside),
+        cmocka_unit_test(test_joined_lanes),
         cmocka_unit_test(test_began_before_the_update),
         cmocka_unit_test(test_cancelled),
         cmocka_unit_test(test_kept),
