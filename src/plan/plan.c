@@ -7,8 +7,6 @@
  */
 #include "plan/internal.h"
 
-#include <string.h>
-
 enum {
     SPLIT_BYTES = 1 << 20, /* of weights, from which on splitting layers is faster than sharing out tiles */
     MOST_SPLIT_TILES = 8   /* tiles that run together, at most, where they share a lane */
@@ -79,7 +77,9 @@ static size_t deferred_weights(bwi_plan *plan)
     const bwi_program *program = &plan->programs[0].program;
     size_t weights = 0;
     plan->staging_bytes = plan->deferred_bytes = 0;
-    memset(plan->staging_sizes, 0, sizeof plan->staging_sizes);
+    for (int s = 0; s < BWI_MAX_SIZES; s++) {
+        plan->staging_sizes[s] = 0;
+    }
     for (int n = 0; n < program->count; n++) {
         const bwi_instruction *i = &program->instructions[n];
         if (bwi_plan_defers(plan, program, i)) {
