@@ -119,6 +119,7 @@ static bw_status open_rows(study *s)
     return BW_OK;
 }
 
+/* A layer has its values in every region of tiles, and its gradients in every lane, unless lanes share them. */
 static void fill_rows(const study *s)
 {
     const bwi_plan *inner = s->inner;

@@ -115,7 +115,7 @@ static int split_tiles_of(const bwi_plan *plan, size_t weights)
 }
 
 /* Lanes share one buffer of deferred gradients if the factors of every window can be staged until the update, and need less
- * than the other lanes would. A window that is smaller than the largest may have more tiles: fewer full ones, and one for each bit of the rest. */
+ * than the other lanes would. A window that is smaller than the largest may have more tiles: fewer full ones, and one for each bit of the remainder. */
 static bool joins(bwi_plan *plan, size_t weights)
 {
     size_t rest = 0;
