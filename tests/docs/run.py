@@ -10,7 +10,7 @@
 - <!-- not run: REASON --> in the line before a block leaves it out; `...` in a line does so for the line. <!-- fails: REASON -->: its
   command lines must fail.
 
-Needs BATCHWISE, the path of the command. The folder has data/digits.npz, table.csv, photos/ and net.txt.
+Needs BATCHWISE, the path of the command. The folder has data/digits.npz, data/begun.keras, table.csv, photos/ and net.txt.
 """
 import ast
 import os
@@ -76,6 +76,7 @@ def prepare(folder):
     (folder / "data").mkdir()
     for place in (folder / "data", folder):
         shutil.copy(TOP / "data" / "digits.npz", place)
+    shutil.copy(TOP / "data" / "begun.keras", folder / "data")
     (folder / "build").symlink_to(BUILD)
     rows = ["rooms,area,heating,price"]
     rows += [f"{i % 5 + 1},{20 + i * 7 % 90},{'gas' if i % 3 else 'oil'},{(i % 5 + 1) * 30 + i * 7 % 90}" for i in range(200)]
