@@ -32,13 +32,34 @@ set_target_properties(batchwise_command PROPERTIES
     C_VISIBILITY_PRESET hidden
     RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
 
+# The manual: a page of all commands, and one for each, which split.awk takes from the first.
 find_program(SCDOC scdoc)
+find_program(AWK NAMES awk REQUIRED)
+set(manual_pages)
 if(SCDOC)
+    file(STRINGS man/batchwise.1.scd synopses REGEX "^\\*batchwise\\* \\*[a-z]+\\*")
+    list(TRANSFORM synopses REPLACE "^\\*batchwise\\* \\*([a-z]+)\\*.*" "\\1" OUTPUT_VARIABLE commands)
+    # Its examples name the digits where they are installed.
+    set(whole ${PROJECT_BINARY_DIR}/batchwise.1.scd)
+    file(READ man/batchwise.1.scd text)
+    string(REPLACE "/usr/local/share" "${CMAKE_INSTALL_FULL_DATADIR}" text "${text}")
+    string(REPLACE "_/usr/local_" "_${CMAKE_INSTALL_PREFIX}_" text "${text}")
+    file(CONFIGURE OUTPUT ${whole} CONTENT "${text}" @ONLY)
     add_custom_command(OUTPUT batchwise.1
-        COMMAND ${SCDOC} < ${PROJECT_SOURCE_DIR}/man/batchwise.1.scd > batchwise.1
-        DEPENDS man/batchwise.1.scd
+        COMMAND ${SCDOC} < ${whole} > batchwise.1
+        DEPENDS ${whole}
         VERBATIM)
-    add_custom_target(batchwise_man ALL DEPENDS batchwise.1)
+    list(APPEND manual_pages ${PROJECT_BINARY_DIR}/batchwise.1)
+    foreach(command IN LISTS commands)
+        add_custom_command(OUTPUT batchwise-${command}.1
+            COMMAND ${AWK} -v command=${command} -f ${PROJECT_SOURCE_DIR}/man/split.awk ${whole} > batchwise-${command}.scd
+            COMMAND ${SCDOC} < batchwise-${command}.scd > batchwise-${command}.1
+            DEPENDS ${whole} man/split.awk
+            VERBATIM)
+        list(APPEND manual_pages ${PROJECT_BINARY_DIR}/batchwise-${command}.1)
+    endforeach()
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS man/batchwise.1.scd)
+    add_custom_target(batchwise_man ALL DEPENDS ${manual_pages})
 endif()
 
 # What `make` builds: all that is installed, no tests.

@@ -6,7 +6,7 @@ install(TARGETS batchwise_shared batchwise_static EXPORT batchwise
     ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES include/batchwise.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS batchwise_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(FILES data/digits.npz data/README.md DESTINATION ${CMAKE_INSTALL_DATADIR}/batchwise)
+install(FILES data/digits.npz data/begun.keras data/README.md DESTINATION ${CMAKE_INSTALL_DATADIR}/batchwise)
 
 # The file finds the prefix from its own place, so that an installed tree can be moved.
 file(RELATIVE_PATH to_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
@@ -21,7 +21,7 @@ install(FILES ${PROJECT_BINARY_DIR}/batchwise-config-version.cmake DESTINATION $
 install(EXPORT batchwise NAMESPACE batchwise:: FILE batchwise-config.cmake DESTINATION ${package})
 
 if(TARGET batchwise_man)
-    install(FILES ${PROJECT_BINARY_DIR}/batchwise.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+    install(FILES ${manual_pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 endif()
 install(FILES completions/batchwise.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME batchwise)
 install(FILES completions/_batchwise DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)

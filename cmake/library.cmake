@@ -97,6 +97,13 @@ foreach(kind IN ITEMS shared static)
         LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
 endforeach()
 
+# Public names carry the version of the interface, so that two versions in one process do not mix; nothing else leaves the library.
+set(versions ${PROJECT_BINARY_DIR}/batchwise.map)
+file(CONFIGURE OUTPUT ${versions} @ONLY
+    CONTENT "BATCHWISE_@PROJECT_VERSION_MAJOR@.@PROJECT_VERSION_MINOR@ {\n    global: bw_*;\n    local: *;\n};\n")
+target_link_options(batchwise_shared PRIVATE -Wl,--version-script=${versions})
+set_property(TARGET batchwise_shared APPEND PROPERTY LINK_DEPENDS ${versions})
+
 # Until 1.0 every minor version may change the header incompatibly, so the SONAME carries it.
 set_target_properties(batchwise_shared PROPERTIES
     EXPORT_NAME batchwise

@@ -14,7 +14,26 @@ _batchwise()
         [[ ${COMP_WORDS[i]} != --* ]] || option=${COMP_WORDS[i]}
     done
     case $previous in
-    --model | --save-model | --save-best | --history | --out | --run | --trace | --report | --tensorboard | --cache) words=files ;;
+    --model)
+        # A file, or an expression, whose last layer is completed.
+        words="dense conv1d conv2d depthwise_conv2d depthwise_conv1d separable_conv1d separable_conv2d maxpool1d maxpool2d avgpool1d
+            avgpool2d global_maxpool1d global_maxpool2d global_avgpool1d global_avgpool2d flatten reshape permute zero_padding2d
+            cropping2d zero_padding1d cropping1d upsampling1d repeat_vector identity upsampling2d activation relu leaky_relu elu
+            prelu softmax dropout spatial_dropout1d spatial_dropout2d alpha_dropout gaussian_dropout stochastic_depth
+            gaussian_noise batchnorm layernorm groupnorm rmsnorm unitnorm normalization rescaling layer_scale add average
+            subtract multiply maximum minimum custom_scale concat dot simple_rnn lstm gru masking embedding"
+        compopt -o filenames
+        mapfile -t COMPREPLY < <(compgen -f -- "$current")
+        if [ "${#COMPREPLY[@]}" -eq 0 ]; then
+            compopt +o filenames -o nospace
+            mapfile -t COMPREPLY < <(compgen -P "${current%"${current##*[ \'\"]}"}" -W "$words" -- "${current##*[ \'\"]}")
+        fi
+        return
+        ;;
+    --metrics) words="accuracy acc binary_accuracy categorical_accuracy sparse_categorical_accuracy top_k_categorical_accuracy
+        sparse_top_k_categorical_accuracy precision recall auc root_mean_squared_error r2_score cosine_similarity
+        log_cosh_error logcosh" ;;
+    --save-model | --save-best | --history | --out | --run | --trace | --report | --tensorboard | --cache) words=files ;;
     --workload) words=$("$program" bench --help 2>/dev/null | sed -n '/^workloads/,/^$/s/^  \([a-z0-9]*\) .*/\1/p') ;;
     --batch) words="full auto 1 16 32 64 128" ;;
     --optimizer) words="adam adamw sgd rmsprop adagrad adadelta adamax nadam lion" ;;

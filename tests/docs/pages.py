@@ -91,6 +91,18 @@ def check_data():
             complain(f"docs/reference/data.md does not have files that end in {extension}")
 
 
+def check_layers():
+    """Every row of the table of layers that has a name in expressions is in docs/reference/layers.md."""
+    page = (TOP / "docs" / "reference" / "layers.md").read_text()
+    source = "".join(f.read_text() for f in sorted((TOP / "src" / "layer").glob("*.c")))
+    rows = re.findall(r'bwi_layer_row bwi_layer_\w+ =\s*\{\s*"(\w+)",\s*"\w*",\s*"(\w+)[ "]', source)
+    if len(rows) < 30:
+        complain(f"only {len(rows)} layers were found in src/layer")
+    for keras, name in rows:
+        if f"`{name}`" not in page:
+            complain(f"docs/reference/layers.md does not have {name} ({keras})")
+
+
 def main():
     pages = [TOP / "README.md", TOP / "CONTRIBUTING.md", TOP / "CHANGELOG.md", TOP / "SECURITY.md", *sorted((TOP / "docs").rglob("*.md"))]
     known = known_names()
@@ -100,6 +112,7 @@ def main():
             check_names(path, known)
     check_comments()
     check_data()
+    check_layers()
     return failures > 0
 
 

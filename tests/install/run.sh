@@ -19,7 +19,7 @@ DESTDIR="$work/a b" cmake --install "$1" --prefix /usr >"$work/log"
 make -C "$top" -n install SETUP=no DESTDIR='a b' PREFIX='/c d' >"$work/log" # not piped: grep -q would not read to the end
 grep -qF 'DESTDIR="a b" cmake --install build --prefix "/c d"' "$work/log"
 
-for file in bin/batchwise include/batchwise.h share/batchwise/digits.npz share/bash-completion/completions/batchwise \
+for file in bin/batchwise include/batchwise.h share/batchwise/digits.npz share/batchwise/begun.keras share/bash-completion/completions/batchwise \
     share/zsh/site-functions/_batchwise share/fish/vendor_completions.d/batchwise.fish; do
     [ -s "$prefix/$file" ] || { echo "not installed: $file"; exit 1; }
 done
@@ -28,12 +28,14 @@ for library_of_mpi in "$1"/libbatchwise_mpi_*.so; do # built where there is an M
 done
 if command -v scdoc >/dev/null; then
     grep -q batchwise "$prefix/share/man/man1/batchwise.1"
+    grep -q batchwise "$prefix/share/man/man1/batchwise-train.1"
 fi
 
 "$prefix/bin/batchwise" --version | grep -qxF "batchwise $(pkg-config --modversion batchwise)"
 
-# Nothing but bw_ functions leaves the shared library.
-if nm -D --defined-only "$library/libbatchwise.so" | awk '$3 !~ /^bw_/ { print "exported: " $3; bad = 1 } END { exit !bad }'; then
+# Nothing but bw_ functions leaves the shared library, each with the version of the interface.
+version=BATCHWISE_$(pkg-config --modversion batchwise | cut -d. -f1,2)
+if nm -D --defined-only "$library/libbatchwise.so" | awk -v version="$version" '$3 != version && $3 !~ "^bw_[a-z0-9_]*@@" version "$" { print "exported: " $3; bad = 1 } END { exit !bad }'; then
     exit 1
 fi
 
@@ -56,6 +58,12 @@ check() { # NAME COMMAND: the program learns
 # shellcheck disable=SC2046
 $cc -std=c11 -Wall -Wextra -Wpedantic -Werror -o "$work/shared" "$work/digits.c" $(pkg-config --cflags --libs batchwise)
 check pkg-config "$work/shared"
+
+# A private prefix by a path in the program, without LD_LIBRARY_PATH.
+# shellcheck disable=SC2046
+$cc -o "$work/rpath" "$work/digits.c" $(pkg-config --cflags --libs batchwise) -Wl,-rpath,"$library"
+(unset LD_LIBRARY_PATH && cd "$work" && ./rpath >"$work/log" 2>&1) || { cat "$work/log"; exit 1; }
+grep -q '^accuracy' "$work/log"
 
 # shellcheck disable=SC2046
 $cc -o "$work/static" "$work/digits.c" $(pkg-config --cflags --libs --static batchwise | sed 's/-lbatchwise/-l:libbatchwise.a/')

@@ -58,6 +58,15 @@ for option in optimizer:optimizers:9 loss:losses:15; do
     done
 done
 
+# Layers are completed at the end of an expression, metrics by name; all that are offered are in the documentation.
+[ "$(offers train --model 'flatten dens')" = 'flatten dense' ] || complain "bash completes 'flatten dens' to '$(offers train --model 'flatten dens')'"
+[[ " $(offers train --metrics prec) " == *' precision '* ]] || complain 'bash does not offer --metrics precision'
+for option in model:layers metrics:metrics; do
+    for name in $(offers train --"${option%:*}" '' | tr ' ' '\n' | grep -vx zz.npz); do
+        grep -q "^| .*\`$name\`" "$top/docs/reference/${option#*:}.md" || [ -e "$name" ] || complain "bash offers --${option%:*} $name, which is not documented"
+    done
+done
+
 if command -v fish >/dev/null; then
     mkdir bin
     ln -s "$BATCHWISE" bin/batchwise
