@@ -108,6 +108,53 @@ typedef struct bwi_recurrent_memory {
     float *scratch;       /* packing->recurrent_scratch floats */
 } bwi_recurrent_memory;
 
+/* Attention: y = softmax(scores) v for each head, where a query's scores are those of all keys. */
+typedef enum bwi_attention_scores {
+    BWI_SCORES_DOT,     /* scale factor (q . k) */
+    BWI_SCORES_ADDITIVE /* sum over i of weight[i] tanh(factor (q[i] + k[i])) */
+} bwi_attention_scores;
+
+/* What becomes of a score that a mask hides. It matters only for queries all of whose keys are hidden. */
+typedef enum bwi_attention_masking {
+    BWI_MASKING_REPLACE,  /* a number far below all others: y is the mean of all values */
+    BWI_MASKING_EXCLUDE,  /* minus infinity: y is zero */
+    BWI_MASKING_SUBTRACT, /* 1e9 less */
+} bwi_attention_masking;
+
+typedef struct bwi_attention {
+    int64_t n, queries, keys;
+    int64_t heads, groups; /* heads of q; heads of k and v, each of which serves heads / groups of q's */
+    int64_t key_width, value_width;
+    bwi_attention_scores scores;
+    bwi_attention_masking masking;
+    float scale;
+    bool causal;     /* query i sees the keys up to i */
+    int64_t window;  /* query i sees the keys nearer than this; 0: all */
+    int64_t weights; /* numbers of `weight`: 0, 1 or key_width */
+    bool drops;      /* weights of values are dropped, by the draws of `dropout` below */
+    uint32_t limit;
+    float survival; /* the others are multiplied by it */
+    uint64_t seed, stream;
+    int64_t position; /* of the first sample, by which draws are keyed */
+} bwi_attention;
+
+/* Addresses of attention's passes. A mask's element hides if it is 0; NULL: nothing is hidden. */
+typedef struct bwi_attention_memory {
+    const float *q;                     /* [n][queries][heads][key_width] */
+    const float *k, *v;                 /* [n][keys][groups][key_width], [n][keys][groups][value_width] */
+    const float *query_mask, *key_mask; /* [n][queries], [n][keys] */
+    const float *pair_mask;             /* [n][queries][keys] */
+    const float *factor, *weight;       /* NULL: 1 */
+    float *kept;    /* [n][heads][queries][2]: the largest score, and 1 / sum of exponentials. NULL: inference */
+    float *scratch; /* packing->attention_scratch floats */
+} bwi_attention_memory;
+
+/* Where attention's differences go; NULL: not needed. */
+typedef struct bwi_attention_differences {
+    float *q, *k, *v;
+    double *factor, *weight; /* overwritten with the sum over the samples */
+} bwi_attention_differences;
+
 typedef struct bwi_packing_kernels bwi_packing_kernels;
 typedef struct bwi_convolution_kernels bwi_convolution_kernels;
 
@@ -165,6 +212,12 @@ struct bwi_kernels {
     void (*recurrent_data)(const bwi_recurrent *k, const bwi_recurrent_memory *m, float *dx);
     void (*recurrent_weights)(const bwi_recurrent *k, const bwi_recurrent_memory *m, float *dw, bool add_weights, float *db,
                               bool add_bias);
+
+    /* Attention, in blocks of queries and keys: scores exist only for one block at a time. y is [n][queries][heads][value_width].
+     * Backward computes the scores again, from what forward kept. */
+    void (*attention_forward)(const bwi_attention *a, const bwi_attention_memory *m, float *y);
+    void (*attention_backward)(const bwi_attention *a, const bwi_attention_memory *m, const float *y, const float *dy,
+                               const bwi_attention_differences *d);
 
     /* y = max(x, 0); dx = y > 0 ? dy : 0. May work in place. Forward passes NaN through. */
     void (*relu_forward)(int64_t count, const float *x, float *y);
@@ -372,6 +425,8 @@ struct bwi_packing_kernels {
     int64_t (*recurrent_scratch)(const bwi_recurrent *k);
     void (*recurrent_pack)(bwi_cell cell, int64_t units, const float *keras_order, float *packed);
     void (*recurrent_unpack)(bwi_cell cell, int64_t units, const float *packed, int64_t first, int64_t count, float *keras_order);
+
+    int64_t (*attention_scratch)(const bwi_attention *a, bool backward);
 
     /* Bytes of the masks that relu_maxpool and conv_pool keep for an output. */
     size_t (*relu_maxpool_mask_bytes)(const bwi_image *y_image);

@@ -117,6 +117,11 @@ static size_t relu_maxpool_mask_bytes(const bwi_image *y_image)
     return (size_t)(y_image->n * groups * y_image->h * y_image->w * (BWI_MASK_CHANNELS / 2));
 }
 
+static int64_t attention_scratch(const bwi_attention *a, bool backward)
+{
+    return bwi_attention_place(a, backward).floats;
+}
+
 const bwi_packing_kernels bwi_packing_host = {.dense_floats = dense_floats,
                                               .dense_panel = dense_panel,
                                               .dense_staging = dense_staging,
@@ -128,6 +133,7 @@ const bwi_packing_kernels bwi_packing_host = {.dense_floats = dense_floats,
                                               .recurrent_scratch = recurrent_scratch,
                                               .recurrent_pack = recurrent_pack,
                                               .recurrent_unpack = recurrent_unpack,
+                                              .attention_scratch = attention_scratch,
                                               .relu_maxpool_mask_bytes = relu_maxpool_mask_bytes,
                                               .conv_pool = &bwi_conv_pool_storage_host,
                                               .thin = &bwi_thin_storage_host,

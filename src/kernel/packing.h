@@ -129,4 +129,57 @@ void bwi_reference_winograd_backward_weights(const bwi_conv_pool *k, const float
 void bwi_reference_winograd_backward_data(const bwi_conv_pool *k, const float *dy, const void *masks, const float *weights,
                                           float *dx, void *scratch);
 
+/* Attention takes this many queries and keys at once. Draws of dropped weights come by 64. */
+#define BWI_ATTENTION_QUERIES 32
+#define BWI_ATTENTION_KEYS 128
+/* Rows are filled up with zeros to a multiple of this, which all vectors divide. */
+#define BWI_ATTENTION_FILLED 32
+
+static inline int64_t bwi_round_up(int64_t count, int64_t multiple)
+{
+    return (count + multiple - 1) / multiple * multiple;
+}
+
+/* Offsets, in floats, of the parts of attention's scratch memory: keys and values of one head as they are multiplied, transposed or
+ * not, and their differences; what belongs to a block of queries; and what belongs to a block of queries and keys. */
+typedef struct bwi_attention_places {
+    int64_t turned_keys, turned_values, keys, values, diff_keys, diff_values;
+    int64_t queries, diff_queries, diff_outputs, outputs, rows;
+    int64_t scores, shares, dropped, slopes;
+    int64_t sums; /* doubles */
+    int64_t floats;
+} bwi_attention_places;
+
+static inline bwi_attention_places bwi_attention_place(const bwi_attention *a, bool backward)
+{
+    int64_t blocks = bwi_round_up(a->keys, BWI_ATTENTION_KEYS), rows = BWI_ATTENTION_QUERIES;
+    int64_t key_row = bwi_round_up(a->key_width, BWI_ATTENTION_FILLED),
+            value_row = bwi_round_up(a->value_width, BWI_ATTENTION_FILLED);
+    int64_t pair = rows * BWI_ATTENTION_KEYS, at = 0;
+    bwi_attention_places p = {.turned_keys = 0};
+    at += blocks * key_row;
+    p.values = p.turned_values = at;
+    at += blocks * value_row;
+    p.outputs = p.diff_outputs = at;
+    at += rows * value_row;
+    p.rows = at;
+    at += 3 * rows;
+    p.scores = p.shares = at;
+    at += pair;
+    if (backward) {
+        p.keys = at;
+        p.diff_keys = p.keys + blocks * key_row;
+        p.diff_values = p.diff_keys + blocks * key_row;
+        p.queries = p.diff_values + blocks * value_row;
+        p.diff_queries = p.queries + rows * key_row;
+        p.shares = p.diff_queries + rows * key_row;
+        p.dropped = p.shares + pair;
+        p.slopes = p.dropped + pair;
+        p.sums = p.slopes + pair;
+        at = p.sums + 2 * key_row;
+    }
+    p.floats = at;
+    return p;
+}
+
 #endif

@@ -1,7 +1,8 @@
 /*
  * The reference of every vector kernel, slow and obvious, for tests to compare with: one loop per index, sums in double, no regard
  * for the machine. at() computes the indices of images. reference_window.inc has the kernels with windows over images,
- * reference_axis.inc those along an axis, reference_loss.inc the losses, reference_recurrent.inc the recurrent layers.
+ * reference_axis.inc those along an axis, reference_loss.inc the losses, reference_recurrent.inc the recurrent layers, reference_attention.inc
+ * attention.
  */
 #define ISA portable
 #include "kernel/internal.h"
@@ -283,6 +284,7 @@ static void dropout(int64_t count, uint64_t seed, uint64_t stream, uint64_t coun
 
 #include "kernel/reference_axis.inc"
 #include "kernel/reference_recurrent.inc"
+#include "kernel/reference_attention.inc"
 #include "kernel/reference_window.inc"
 
 static double row_max(int64_t width, const float *x)
@@ -510,6 +512,8 @@ const bwi_kernels bwi_kernels_reference = {
     .dense_gradient_pack = dense_gradient_pack,
     .dense_gradient_block = dense_gradient_block,
     .dense_gradient_bias = dense_gradient_bias,
+    .attention_forward = attention_forward,
+    .attention_backward = attention_backward,
     .relu_forward = relu_forward,
     .relu_backward = relu_backward,
     .recurrent_forward = recurrent_forward,
