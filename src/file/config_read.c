@@ -132,6 +132,41 @@ static bw_status add_own_options(const bwi_keras *k, const bwi_layer_row *row, c
     return status;
 }
 
+/* Appends a layer within another one as an argument of it. */
+static bw_status add_inner(const bwi_keras *k, const char *key, const bwi_json *layer, bwi_text *text)
+{
+    if (bwi_json_kind_of(layer) == BWI_JSON_NULL || bwi_json_kind_of(layer) == BWI_JSON_MISSING) {
+        return BW_OK;
+    }
+    text->length--; /* drops the closing parenthesis */
+    bwi_text_add(text, "%s%s=", text->bytes[text->length - 1] == '(' ? "" : ",", key);
+    bw_status status = bwi_keras_layer_text(k, layer, false, text);
+    bwi_text_add(text, ")");
+    return status;
+}
+
+/* The layer's own arguments; null is a merge mode of its own. */
+static bw_status add_wrapper(const bwi_keras *k, const bwi_layer_row *row, const bwi_json *config, bwi_text *text)
+{
+    const bwi_json *mode = bwi_json_get(config, "merge_mode");
+    bool none = row->argument_count > 0 && bwi_json_kind_of(mode) == BWI_JSON_NULL;
+    const char *word = none ? "none" : bwi_json_text(mode);
+    bw_status status = add_inner(k, "layer", bwi_json_get(config, "layer"), text);
+    if (status == BW_OK) {
+        status = add_inner(k, "backward_layer", bwi_json_get(config, "backward_layer"), text);
+    }
+    if (status == BW_OK && row->argument_count > 0 && word) {
+        text->length--;
+        bwi_text_add(text, "%smerge_mode=%s)", text->bytes[text->length - 1] == '(' ? "" : ",", word);
+    }
+    return status;
+}
+
+static bool of_wrapper(const char *key, const bwi_json *value)
+{
+    return strcmp(key, "layer") == 0 || strcmp(key, "backward_layer") == 0 || strcmp(key, "merge_mode") == 0 || neutral(key, value);
+}
+
 /* Writes the layer as it would appear in an expression. */
 bw_status bwi_keras_layer_text(const bwi_keras *k, const bwi_json *layer, bool frozen, bwi_text *text)
 {
@@ -143,7 +178,12 @@ bw_status bwi_keras_layer_text(const bwi_keras *k, const bwi_json *layer, bool f
     }
     char name[64];
     snprintf(name, sizeof name, "%.*s", (int)strcspn(row->names, " "), row->names);
-    bw_status status = bwi_keras_call_text(k, name, config, row->arguments, row->argument_count, neutral, text);
+    bool wraps = row->flags & BWI_LAYER_WRAPS;
+    bw_status status = wraps ? bwi_keras_call_text(k, name, config, NULL, 0, of_wrapper, text)
+                             : bwi_keras_call_text(k, name, config, row->arguments, row->argument_count, neutral, text);
+    if (status == BW_OK && wraps) {
+        status = add_wrapper(k, row, config, text);
+    }
     if (status == BW_OK) {
         status = add_own_options(k, row, bwi_json_get(layer, "batchwise"), text);
     }

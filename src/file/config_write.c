@@ -14,10 +14,17 @@ static bool is_private(const bwi_layer_row *row, const bwi_argument *argument)
            (strcmp(row->class_name, "BatchNormalization") == 0 && strcmp(argument->name, "ghost") == 0);
 }
 
+/* Whether Keras has the argument in calls, not in the layer's configuration. */
+static bool is_of_calls(const bwi_argument *argument)
+{
+    return strcmp(argument->name, "use_causal_mask") == 0;
+}
+
 /* Some versions of Keras do not have these arguments, so they are written only if they differ from their defaults. */
 static bool is_recent(const bwi_argument *argument)
 {
-    return strcmp(argument->name, "rms_scaling") == 0 || strcmp(argument->name, "zero_output_for_mask") == 0;
+    return strcmp(argument->name, "rms_scaling") == 0 || strcmp(argument->name, "zero_output_for_mask") == 0 ||
+           strcmp(argument->name, "sliding_window") == 0 || strcmp(argument->name, "use_gate") == 0;
 }
 
 /* Whether the layer's order of axes would otherwise depend on the settings of whoever reads the file. */
@@ -45,9 +52,21 @@ static bw_status put_config(bw_context *ctx, bwi_json_writer *w, const bwi_layer
         bwi_json_put_bool(w, "trainable", layer->trainable);
     }
     bwi_json_put_text(w, "dtype", "float32");
+    for (int i = 0; i < 2 && status == BW_OK; i++) {
+        static const char *const keys[] = {"layer", "backward_layer"};
+        if (layer->inner[i]) {
+            bwi_json_begin(w, keys[i], '{');
+            bwi_json_put_text(w, "module", "keras.layers");
+            bwi_json_put_text(w, "class_name", layer->inner[i]->row->class_name);
+            status = put_config(ctx, w, layer->inner[i], variables);
+            bwi_json_put_null(w, "registered_name");
+            bwi_json_end(w);
+        }
+    }
     for (int i = 0; i < row->argument_count && status == BW_OK; i++) {
         const bwi_argument *a = &row->arguments[i];
-        bool skipped = is_private(row, a) || (is_recent(a) && bwi_argument_is_standard(ctx, a, &layer->values[i]));
+        bool skipped =
+            is_private(row, a) || is_of_calls(a) || (is_recent(a) && bwi_argument_is_standard(ctx, a, &layer->values[i]));
         status = skipped ? BW_OK : bwi_keras_put_argument(ctx, w, row->class_name, a, &layer->values[i]);
     }
     if (has_data_format(row)) {
@@ -114,12 +133,12 @@ static void put_input(bwi_json_writer *w, const char *name, const bw_node *node)
 
 /* ---- Calls ---- */
 
-static void put_tensor(bwi_json_writer *w, const bwi_wiring *wiring, const int *operations, int use)
+static void put_tensor(bwi_json_writer *w, const char *key, const bwi_wiring *wiring, const int *operations, int use)
 {
     const bw_node *node = wiring->uses[use].node;
     char name[64];
     bwi_wiring_name(wiring, operations[use], name);
-    bwi_json_begin(w, NULL, '{');
+    bwi_json_begin(w, key, '{');
     bwi_json_put_text(w, "class_name", "__keras_tensor__");
     bwi_json_begin(w, "config", '{');
     put_shape(w, "shape", &node->shape);
@@ -133,32 +152,56 @@ static void put_tensor(bwi_json_writer *w, const bwi_wiring *wiring, const int *
     bwi_json_end(w);
 }
 
-static void put_call(bwi_json_writer *w, const bwi_wiring *wiring, const int *operations, const bwi_use *use, bool merges)
+static bool is_causal(const bwi_layer *layer)
 {
+    for (int i = 0; i < layer->row->argument_count; i++) {
+        if (is_of_calls(&layer->row->arguments[i])) {
+            return layer->values[i].flag;
+        }
+    }
+    return false;
+}
+
+/* Merging layers take a list. Attention requires a value beside the query, even if it is the same, and where query, value and key are
+ * not a list, the key and the mask have names. */
+static void put_call(bwi_json_writer *w, const bwi_wiring *wiring, const int *operations, const bwi_use *use)
+{
+    const bwi_layer *layer = &wiring->model->layers[use->layer];
+    bool attends = layer->row->flags & BWI_LAYER_ATTENDS, attention = attends || bwi_layer_is_attention(layer->row);
+    bool list = (layer->row->flags & BWI_LAYER_MERGES) && !attends;
+    static const char *const names[] = {"key", "attention_mask"};
     bwi_json_begin(w, NULL, '{');
     bwi_json_begin(w, "args", '[');
-    if (merges) {
+    if (list) {
         bwi_json_begin(w, NULL, '[');
     }
-    for (int i = 0; i < use->inputs; i++) {
-        put_tensor(w, wiring, operations, use->input[i]);
+    for (int i = 0; i < (attends && use->inputs > 2 ? 2 : use->inputs); i++) {
+        put_tensor(w, NULL, wiring, operations, use->input[i]);
     }
-    if (merges) {
+    if (attention && use->inputs == 1) {
+        put_tensor(w, NULL, wiring, operations, use->input[0]);
+    }
+    if (list) {
         bwi_json_end(w);
     }
     bwi_json_end(w);
     bwi_json_begin(w, "kwargs", '{');
+    for (int i = 2; attends && i < use->inputs; i++) {
+        put_tensor(w, names[i - 2], wiring, operations, use->input[i]);
+    }
+    if (is_causal(layer)) {
+        bwi_json_put_bool(w, "use_causal_mask", true);
+    }
     bwi_json_end(w);
     bwi_json_end(w);
 }
 
 static void put_calls(bwi_json_writer *w, const bwi_wiring *wiring, const int *operations, int layer)
 {
-    bool merges = layer >= 0 && (wiring->model->layers[layer].row->flags & BWI_LAYER_MERGES);
     bwi_json_begin(w, "inbound_nodes", '[');
     for (int u = 0; layer >= 0 && u < wiring->use_count; u++) {
         if (wiring->uses[u].layer == layer && wiring->reached[u]) {
-            put_call(w, wiring, operations, &wiring->uses[u], merges);
+            put_call(w, wiring, operations, &wiring->uses[u]);
         }
     }
     bwi_json_end(w);

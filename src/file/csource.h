@@ -46,6 +46,8 @@ const char *bwi_csource_array(bwi_csource *s, const char *layer, const char *wha
 const char *bwi_csource_formula(const bwi_activation_attributes *a, char text[256]);
 /* The writer of recurrent layers (csource_recurrent.c). */
 void bwi_csource_recurrent(bwi_csource *s, const bw_node *node);
+/* The writer of attention (csource_attention.c). */
+void bwi_csource_attention(bwi_csource *s, const bw_node *node);
 /* Whether x is an array of ints. */
 bool bwi_csource_reads_ints(const bwi_csource *s, const bw_node *node);
 /* Writes a number such as "0.5f" into a buffer of 32 bytes. */

@@ -489,9 +489,17 @@ static void put_batchnorm(bwi_csource *s, const bw_node *node)
 
 /* ---- Products ---- */
 
+static void put_reverse(bwi_csource *s, const bw_node *node)
+{
+    long long positions = (long long)node->shape.extent[0], width = count_of(node) / positions;
+    LINE(2, "for (int i = 0; i < %lld; i++) {", count_of(node));
+    LINE(3, "y[i] = x[(%lld - i / %lld) * %lld + i %% %lld];", positions - 1, width, width, width);
+    LINE(2, "}");
+}
+
 static void put_dense(bwi_csource *s, const bw_node *node)
 {
-    long long in = (long long)node->variable[0]->shape.extent[0], out = (long long)node->variable[0]->shape.extent[1];
+    long long in = (long long)bwi_dense_in(node->variable[0]), out = (long long)bwi_dense_out(node->variable[0]);
     char kernel[160], bias[160] = "";
     bwi_csource_variable(s, node->variable[0], kernel);
     if (node->variables > 1) {
@@ -622,6 +630,8 @@ const bwi_csource_row bwi_csource_ops[] = {
     {&bwi_op_batchnorm_frozen, put_batchnorm, true},
     {&bwi_op_dense, put_dense, false},
     {&bwi_op_recurrent, bwi_csource_recurrent, false},
+    {&bwi_op_attention, bwi_csource_attention, false},
+    {&bwi_op_reverse, put_reverse, false},
     {&bwi_op_dot, put_dot, false},
     {&bwi_op_embedding, put_embedding, false},
     {&bwi_op_index_mask, put_index_mask, false},

@@ -221,7 +221,7 @@ static void separate(bwi_text *text, bool *open)
 static void put_arguments(writer *w, const bwi_layer *layer, bool *open)
 {
     const bwi_layer_row *row = layer->row;
-    bool merges = row->flags & BWI_LAYER_MERGES, named = merges;
+    bool merges = row->flags & BWI_LAYER_MERGES, named = merges || (row->flags & BWI_LAYER_WRAPS);
     bool bare = row->argument_count == 1 && row->arguments[0].kind == BWI_INTS && !merges;
     for (int i = 0; i < row->argument_count; i++) {
         const bwi_argument *a = &row->arguments[i];
@@ -235,6 +235,22 @@ static void put_arguments(writer *w, const bwi_layer *layer, bool *open)
             bwi_text_add(&w->text, "%s=", a->name);
         }
         put_value(&w->text, a, &value, bare);
+    }
+}
+
+/* The layers within a layer; the first one by position. */
+static void put_inner(writer *w, const bwi_layer *layer, bool *open)
+{
+    for (int i = 0; i < 2; i++) {
+        const bwi_layer *inner = layer->inner[i];
+        bool inner_open = false;
+        if (!inner) {
+            continue;
+        }
+        separate(&w->text, open);
+        bwi_text_add(&w->text, "%s%.*s", i ? "backward_layer=" : "", (int)strcspn(inner->row->names, " "), inner->row->names);
+        put_arguments(w, inner, &inner_open);
+        bwi_text_add(&w->text, "%s", inner_open ? ")" : "");
     }
 }
 
@@ -276,6 +292,7 @@ static bw_status put_layer(writer *w, int use)
         separate(&w->text, &open);
         bwi_text_add(&w->text, "%s", point_name(w, u->input[k], point));
     }
+    put_inner(w, layer, &open);
     put_arguments(w, layer, &open);
     if (!layer->trainable) {
         separate(&w->text, &open);

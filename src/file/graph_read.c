@@ -144,14 +144,74 @@ const bwi_json *bwi_graph_arguments(const bwi_json *node)
     return bwi_json_kind_of(node) == BWI_JSON_LIST ? node : bwi_json_get(node, "args");
 }
 
+static const bwi_layer_row *row_of(const entry *e)
+{
+    const char *class_name = bwi_json_text(bwi_json_get(e->json, "class_name"));
+    return class_name && e->kind == LAYER ? bwi_keras_layer_row(class_name) : NULL;
+}
+
+/* Keras calls these layers with query, value, key and masks, by position or by name. */
+static bool attends(const entry *e)
+{
+    const bwi_layer_row *row = row_of(e);
+    return row && (row->flags & BWI_LAYER_ATTENDS);
+}
+
+enum { ATTENTION_ARGUMENTS = 7, ATTENTION_MASK = 6 };
+static const char *const attention_arguments[ATTENTION_ARGUMENTS] = {"query",      "value",    "key",           "query_mask",
+                                                                     "value_mask", "key_mask", "attention_mask"};
+
+static const bwi_json *attention_argument(const bwi_json *node, int number)
+{
+    const bwi_json *by_position = bwi_json_at(bwi_json_get(node, "args"), number);
+    return bwi_json_count(bwi_json_get(node, "args")) > number
+               ? by_position
+               : bwi_json_get(bwi_json_get(node, "kwargs"), attention_arguments[number]);
+}
+
+/* A key that is not given is the value; it must be there if a mask follows it. */
+static void collect_attention(const bwi_json *node, tensors *found)
+{
+    for (int i = 0; i < 3; i++) {
+        const bwi_json *one = attention_argument(node, i);
+        bool needed = i == 2 && is_tensor(attention_argument(node, ATTENTION_MASK));
+        bwi_graph_collect(needed && !is_tensor(one) ? attention_argument(node, 1) : one, NULL, found);
+    }
+    bwi_graph_collect(attention_argument(node, ATTENTION_MASK), NULL, found);
+}
+
 /* A layer's inputs are its first argument, an operator's inputs are all of its arguments. */
 static void collect_inputs(const entry *e, const bwi_json *node, tensors *found)
 {
+    if (attends(e) && bwi_json_kind_of(node) != BWI_JSON_LIST) {
+        found->count = 0;
+        found->more = false;
+        collect_attention(node, found);
+        return;
+    }
     const bwi_json *args = bwi_graph_arguments(node);
     bool all = e->kind == OPERATOR || bwi_json_kind_of(node) == BWI_JSON_LIST;
     found->count = 0;
     found->more = false;
     bwi_graph_collect(all ? args : bwi_json_at(args, 0), NULL, found);
+}
+
+/* Whether a call's argument by name is understood, or has no effect. */
+static bool known_argument(const level *l, const entry *e, const char *key, const bwi_json *value)
+{
+    const bwi_layer_row *row = row_of(e);
+    bool named = false, flag = bwi_json_kind_of(value) == BWI_JSON_BOOL;
+    for (int i = 0; i < ATTENTION_ARGUMENTS && attends(e); i++) {
+        named = named || (strcmp(key, attention_arguments[i]) == 0 && (is_tensor(value) || i == ATTENTION_MASK));
+    }
+    for (int i = 0; row && flag && i < row->argument_count; i++) {
+        named = named || (strcmp(key, "use_causal_mask") == 0 && strcmp(row->arguments[i].name, key) == 0);
+    }
+    bool mask = strcmp(key, "mask") == 0 ||
+                (attends(e) && (strcmp(key, "query_mask") == 0 || strcmp(key, "value_mask") == 0 || strcmp(key, "key_mask") == 0));
+    /* Keras 3 overrides `training` by whether the model is being trained. */
+    return bwi_json_kind_of(value) == BWI_JSON_NULL || strcmp(key, "training") == 0 || (mask ? is_mask(l, value) : named) ||
+           (strcmp(key, "return_attention_scores") == 0 && flag && !bwi_json_true(value));
 }
 
 /* Any other argument that is not null would change what the layer does. */
@@ -163,9 +223,7 @@ static bw_status check_call(const graph_reader *r, const level *l, const entry *
         return BW_OK;
     }
     for (const bwi_json *value; (value = bwi_json_next(kwargs, &key));) {
-        /* Keras 3 overrides `training` by whether the model is being trained. */
-        bool neutral = bwi_json_kind_of(value) == BWI_JSON_NULL || strcmp(key, "training") == 0;
-        if (!neutral && (strcmp(key, "mask") != 0 || !is_mask(l, value))) {
+        if (!known_argument(l, e, key, value)) {
             return bwi_keras_refuse(&r->k, key, value);
         }
     }
@@ -175,7 +233,8 @@ static bw_status check_call(const graph_reader *r, const level *l, const entry *
         }
     }
     for (int i = 1; i < bwi_json_count(args); i++) {
-        if (bwi_json_kind_of(bwi_json_at(args, i)) != BWI_JSON_NULL) {
+        bool known = attends(e) && i < ATTENTION_ARGUMENTS && known_argument(l, e, attention_arguments[i], bwi_json_at(args, i));
+        if (!known && bwi_json_kind_of(bwi_json_at(args, i)) != BWI_JSON_NULL) {
             return bwi_keras_refuse(&r->k, "second argument", bwi_json_at(args, i));
         }
     }
@@ -223,12 +282,37 @@ static bw_status find_inputs(const graph_reader *r, const level *l, const entry 
 
 /* ---- Calls ---- */
 
+/* An option of calls is one of the layer here, so all of its calls must agree. */
+static bool is_causal(const bwi_json *node)
+{
+    return bwi_json_true(bwi_json_get(bwi_json_get(node, "kwargs"), "use_causal_mask"));
+}
+
+static bw_status add_call_options(const graph_reader *r, const entry *e, bwi_text *text)
+{
+    const bwi_json *first = bwi_json_at(e->nodes, 0);
+    for (int i = 1; i < e->node_count; i++) {
+        if (is_causal(bwi_json_at(e->nodes, i)) != is_causal(first)) {
+            return bwi_fail_file(r->k.ctx, BW_UNIMPLEMENTED, r->k.path,
+                                 "%s: calls with and without use_causal_mask are not supported", r->k.what);
+        }
+    }
+    if (is_causal(first)) {
+        text->length--; /* drops the closing parenthesis */
+        bwi_text_add(text, "%suse_causal_mask=true)", text->bytes[text->length - 1] == '(' ? "" : ",");
+    }
+    return text->failed ? BW_RESOURCE_EXHAUSTED : BW_OK;
+}
+
 static bw_status make_layer(graph_reader *r, const level *l, entry *e)
 {
     bwi_text text = {.ctx = r->k.ctx};
     char local[BWI_LOCAL_NAME];
     bwi_keras_local_name(local, l->prefix, e->name);
     bw_status status = bwi_keras_layer_text(&r->k, e->json, r->frozen, &text);
+    if (status == BW_OK) {
+        status = add_call_options(r, e, &text);
+    }
     if (status == BW_OK) {
         e->layer = bwi_model_add_layer(r->model, text.bytes, local);
         status = e->layer >= 0 ? BW_OK : bwi_pending(r->k.ctx);
@@ -259,8 +343,11 @@ static bw_status make_operator(graph_reader *r, const level *l, entry *e, int fi
 
 static bool has_mask(const bwi_json *node)
 {
+    static const char *const keys[] = {"mask", "query_mask", "value_mask", "key_mask"};
     tensors found = {.count = 0};
-    bwi_graph_collect(bwi_json_get(bwi_json_get(node, "kwargs"), "mask"), NULL, &found);
+    for (size_t i = 0; i < BWI_COUNT(keys); i++) {
+        bwi_graph_collect(bwi_json_get(bwi_json_get(node, "kwargs"), keys[i]), NULL, &found);
+    }
     return found.count > 0;
 }
 
@@ -400,8 +487,7 @@ static void count_takers(const level *l, const entry *input, int *indices, int *
 
 static void count_taker(const entry *e, int index, int *indices, int *others)
 {
-    const char *class_name = bwi_json_text(bwi_json_get(e->json, "class_name"));
-    const bwi_layer_row *row = class_name && e->kind == LAYER ? bwi_keras_layer_row(class_name) : NULL;
+    const bwi_layer_row *row = row_of(e);
     if (e->kind == NESTED) {
         const level *inner = e->inner;
         if (index < inner->input_count && inner->inputs[index].from->kind == INPUT) {

@@ -74,6 +74,8 @@ void bwi_onnx_reshape(bwi_onnx *o, const char *from, const char *to, const bwi_s
 void bwi_onnx_activation(bwi_onnx *o, const bwi_activation_attributes *a, const char *x, const char *y);
 /* The writer of recurrent layers (onnx_recurrent.c). */
 void bwi_onnx_recurrent(bwi_onnx *o, const bw_node *node);
+/* The writer of attention (onnx_attention.c). */
+void bwi_onnx_attention(bwi_onnx *o, const bw_node *node);
 
 typedef struct bwi_onnx_row {
     const bwi_op *op;

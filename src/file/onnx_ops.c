@@ -550,11 +550,26 @@ static void put_batchnorm(bwi_onnx *o, const bw_node *node)
 
 /* ---- Products ---- */
 
+static void put_reverse(bwi_onnx *o, const bw_node *node)
+{
+    int64_t start = -1, end = INT32_MIN, axis = 1, step = -1;
+    bwi_onnx_name starts, ends, axes, steps;
+    const char *x = last(o, node, 0);
+    bwi_onnx_wholes(o, starts, 1, &start);
+    bwi_onnx_wholes(o, ends, 1, &end);
+    bwi_onnx_wholes(o, axes, 1, &axis);
+    bwi_onnx_wholes(o, steps, 1, &step);
+    bwi_onnx_add(o, "Slice", result(o, node), x, starts, ends, axes, steps, NULL);
+}
+
 static void put_dense(bwi_onnx *o, const bw_node *node)
 {
     bwi_onnx_name product;
-    const char *x = last(o, node, 0), *y = result(o, node), *kernel = bwi_onnx_variable(o, node->variable[0]);
-    const char *bias = node->variables > 1 ? bwi_onnx_variable(o, node->variable[1]) : NULL;
+    const bwi_variable *kernels = node->variable[0], *biases = node->variables > 1 ? node->variable[1] : NULL;
+    int64_t matrix[2] = {bwi_dense_in(kernels), bwi_dense_out(kernels)};
+    const char *x = last(o, node, 0), *y = result(o, node);
+    const char *kernel = bwi_onnx_values(o, &(bwi_values){.variable = kernels}, 2, matrix);
+    const char *bias = biases ? bwi_onnx_values(o, &(bwi_values){.variable = biases}, 1, &matrix[1]) : NULL;
     if (bias && node->shape.ndim == 1) {
         bwi_onnx_add(o, "Gemm", y, x, kernel, bias, NULL);
     } else if (bias) {
@@ -697,6 +712,8 @@ const bwi_onnx_row bwi_onnx_ops[] = {
     {&bwi_op_batchnorm_frozen, put_batchnorm},
     {&bwi_op_dense, put_dense},
     {&bwi_op_recurrent, bwi_onnx_recurrent},
+    {&bwi_op_attention, bwi_onnx_attention},
+    {&bwi_op_reverse, put_reverse},
     {&bwi_op_dot, put_dot},
     {&bwi_op_embedding, put_embedding},
     {&bwi_op_index_mask, put_index_mask},

@@ -14,7 +14,7 @@ enum { NAME = 512 }; /* of a value in a file */
 
 /* A variable and its place in a file. */
 typedef struct place {
-    char path[256]; /* "layers/conv2d_1/vars/0" */
+    char path[320]; /* "layers/conv2d_1/vars/0" */
     bwi_variable *variable;
 } place;
 
@@ -28,6 +28,18 @@ static int same_before(const bwi_wiring *w, int count)
     return same;
 }
 
+/* Finds where, within its layer's group, a file has the layer's variable number `v`: "/vars/0", "/cell/vars/0". Variables are numbered
+ * in each group. */
+static void place_within(const bw_model *model, int first, int v, char within[80])
+{
+    const char *group = model->graph.variables[first + v]->place;
+    int number = 0;
+    for (int k = 0; k < v; k++) {
+        number += strcmp(model->graph.variables[first + k]->place, group) == 0;
+    }
+    snprintf(within, 80, "%s%s/vars/%d", group[0] ? "/" : "", group, number);
+}
+
 /* Copies the places that were computed when the model's file was read. */
 static void copy_places(const bw_model *model, place *places, int *count)
 {
@@ -36,8 +48,9 @@ static void copy_places(const bw_model *model, place *places, int *count)
         for (int v = 0; v < variables; v++) {
             place *one = &places[(*count)++];
             one->variable = model->graph.variables[first + v];
-            const char *inner = model->layers[model->stored[i].layer].row->flags & BWI_LAYER_CELL ? "/cell" : "";
-            snprintf(one->path, sizeof one->path, "%s%s/vars/%d", model->stored[i].path, inner, v);
+            char within[80];
+            place_within(model, first, v, within);
+            snprintf(one->path, sizeof one->path, "%s%s", model->stored[i].path, within);
         }
     }
 }
@@ -64,12 +77,13 @@ static bw_status make_places(const bwi_wiring *w, place **places, int *count)
         for (int v = 0; v < variables; v++) {
             place *one = &(*places)[(*count)++];
             const char *class_name = model->layers[layer].row->base_name;
-            const char *inner = model->layers[layer].row->flags & BWI_LAYER_CELL ? "/cell" : "";
+            char within[80];
+            place_within(model, first, v, within);
             one->variable = model->graph.variables[first + v];
             if (same) {
-                snprintf(one->path, sizeof one->path, "layers/%s_%d%s/vars/%d", class_name, same, inner, v);
+                snprintf(one->path, sizeof one->path, "layers/%s_%d%s", class_name, same, within);
             } else {
-                snprintf(one->path, sizeof one->path, "layers/%s%s/vars/%d", class_name, inner, v);
+                snprintf(one->path, sizeof one->path, "layers/%s%s", class_name, within);
             }
         }
     }

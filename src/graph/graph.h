@@ -57,7 +57,9 @@ typedef struct bwi_variable {
     int64_t ones_first, ones_count; /* these initial values are ones, whatever the initializer says (LSTM's unit_forget_bias) */
     float l1, l2;                   /* penalties: l1 sum |w| + l2 sum w^2, added once per update */
     int64_t fan_in, fan_out;
-    int index; /* in the graph; also the stream of its initial random numbers */
+    int input_axes; /* of a dense kernel: how many of its first axes are inputs; 0: one */
+    char place[48]; /* the group within its layer's in which Keras's files have it: "cell", "query_dense"; "": none */
+    int index;      /* in the graph; also the stream of its initial random numbers */
     bwi_packing packing;
     int64_t count;              /* floats stored: packing.count, or those of the shape */
     const bwi_kernels *kernels; /* of the device that holds the values */
@@ -94,6 +96,8 @@ struct bw_node {
     bwi_shape shape;
     bw_dtype dtype; /* BW_F32 or BW_I32 */
     bw_node *mask;  /* this shape without the last axis: 1 for positions that count, 0 for others. NULL: all count */
+    bool
+        mask_taken; /* attention before it took the mask away: only layers that Keras tells masks before it runs them still see it */
     int64_t block;  /* channel block of its output (kernel.h); set by the plan's lowering */
     int number;     /* position in the graph: inputs come before their users */
     int run_at;     /* its number in the order in which Keras runs the uses of layers */

@@ -8,6 +8,10 @@ bw_node *bwi_layer_build(bwi_layer *layer, bwi_graph *graph, bw_node *const *inp
             return NULL;
         }
     }
+    bool taken = false, same = false;
+    for (int k = 0; k < input_count; k++) {
+        taken = taken || inputs[k]->mask_taken;
+    }
     int before = graph->variable_count;
     if (!graph->reusing) {
         layer->first_variable = before;
@@ -22,6 +26,12 @@ bw_node *bwi_layer_build(bwi_layer *layer, bwi_graph *graph, bw_node *const *inp
         graph->variables[v]->trainable = false;
     }
     node = bwi_layer_mask(layer, graph, inputs, input_count, node);
+    for (int k = 0; k < input_count; k++) {
+        same = same || inputs[k] == node;
+    }
+    if (node && !same) {
+        node->mask_taken = taken;
+    }
     if (!node) {
         bwi_locate(graph->ctx, bwi_in_layer(layer->name));
     }

@@ -58,6 +58,13 @@ bwi_variable *bwi_layer_variable(bwi_graph *graph, const bwi_layer *layer, const
     return variable;
 }
 
+void bwi_variable_place(bwi_variable *variable, const char *group)
+{
+    if (variable) {
+        snprintf(variable->place, sizeof variable->place, "%s", group);
+    }
+}
+
 bool bwi_layer_axis(bwi_graph *graph, const bwi_layer *layer, int argument, int64_t axis, int ndim, int *result)
 {
     int64_t own = axis < 0 ? axis + ndim : axis - 1;

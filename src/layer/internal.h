@@ -15,6 +15,9 @@ extern const bwi_layer_row bwi_layer_conv1d, bwi_layer_depthwise_conv2d, bwi_lay
     bwi_layer_upsampling2d;
 extern const bwi_layer_row bwi_layer_embedding;
 extern const bwi_layer_row bwi_layer_simple_rnn, bwi_layer_lstm, bwi_layer_gru, bwi_layer_masking;
+extern const bwi_layer_row bwi_layer_multi_head_attention, bwi_layer_group_query_attention, bwi_layer_attention,
+    bwi_layer_additive_attention;
+extern const bwi_layer_row bwi_layer_bidirectional, bwi_layer_time_distributed;
 extern const bwi_layer_row bwi_layer_separable_conv1d, bwi_layer_separable_conv2d, bwi_layer_depthwise_conv1d;
 extern const bwi_layer_row bwi_layer_layer_scale, bwi_layer_stochastic_depth, bwi_layer_custom_scale;
 extern const bwi_layer_row bwi_layer_group_norm, bwi_layer_rms_norm, bwi_layer_unit_norm;
@@ -69,6 +72,9 @@ bool bwi_layer_axis(bwi_graph *graph, const bwi_layer *layer, int argument, int6
 /* Makes a variable whose initializer and regularizer (-1: none) are arguments of the layer. NULL as a builder. */
 bwi_variable *bwi_layer_variable(bwi_graph *graph, const bwi_layer *layer, const char *name, const bwi_shape *shape,
                                  int initializer, int regularizer, int64_t fan_in, int64_t fan_out);
+
+/* Says in which group of its layer's Keras's files have a variable; NULL is fine. */
+void bwi_variable_place(bwi_variable *variable, const char *group);
 
 /* ---- Terms ---- */
 

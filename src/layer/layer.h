@@ -99,7 +99,8 @@ enum {
     BWI_LAYER_PASSES_MASK = 1 << 2,  /* its output has its input's mask; without any of these three flags the mask is dropped */
     BWI_LAYER_TAKES_MASK = 1 << 3,   /* handles its input's mask itself, and gives its output one if necessary */
     BWI_LAYER_REFUSES_MASK = 1 << 4, /* Keras computes something else under a mask, which is not supported */
-    BWI_LAYER_CELL = 1 << 6,         /* Keras's files have its variables in a group named cell */
+    BWI_LAYER_ATTENDS = 1 << 6,      /* Keras calls it with query, value, key and attention_mask, each by itself */
+    BWI_LAYER_WRAPS = 1 << 7,        /* holds another layer, its first argument */
     BWI_LAYER_OPERATOR = 1 << 5,     /* one of Keras's operators, which only its files have */
 };
 
@@ -108,6 +109,8 @@ extern const bwi_layer_row *const bwi_layer_rows[]; /* ends with NULL */
 /* Places of the values of operators (operators.c), which have no arguments in expressions. For GetItem, AXES are the first
  * indices, COUNTS the numbers of elements, and DROPS says whether the axis is removed. */
 enum { BWI_OPERATOR_NUMBER, BWI_OPERATOR_OTHER, BWI_OPERATOR_AXES, BWI_OPERATOR_KEEP, BWI_OPERATOR_COUNTS, BWI_OPERATOR_DROPS };
+/* Whether Keras's layer requires a value beside the query, which here is the query if there is no other. */
+bool bwi_layer_is_attention(const bwi_layer_row *row);
 const bwi_layer_row *bwi_operator_find(const char *class_name); /* NULL: none */
 
 enum { BWI_MAX_POINTS = 8, BWI_FROM_INPUT = -1 };
@@ -119,6 +122,8 @@ struct bwi_layer {
     int first_variable;                /* in the graph, once it is built */
     int inputs, input[BWI_MAX_POINTS]; /* layers whose outputs it takes; BWI_FROM_INPUT: the model's input */
     bwi_argument_value values[BWI_MAX_ARGUMENTS];
+    bwi_layer *inner[2]; /* the layers that it holds, which belong to the model: `layer`, `backward_layer` */
+    bwi_layer *next;     /* of an inner layer: the next one of the model */
 };
 
 /* ---- Models ---- */
@@ -152,7 +157,8 @@ struct bw_model {
     int stored_count;
     bwi_layer *layers;
     int layer_count, layer_capacity;
-    bwi_use *uses; /* in the order of calls, or of the expression once it is connected */
+    bwi_layer *inner; /* layers within layers */
+    bwi_use *uses;    /* in the order of calls, or of the expression once it is connected */
     int use_count, use_capacity;
     bool by_calls;
     bool initialized;      /* variables have values */
@@ -171,7 +177,7 @@ struct bw_model {
 bool bwi_model_built(const bw_model *model);
 bw_model *bwi_model_open(bw_context *ctx); /* an empty model; NULL as a builder */
 /* Reads one layer of an expression into `layer`: its row, name and arguments, but not its inputs. */
-bw_status bwi_layer_read(const bw_model *model, bwi_layer *layer, const bwi_term *term);
+bw_status bwi_layer_read(bw_model *model, bwi_layer *layer, const bwi_term *term);
 /* Makes the layer's nodes and variables. NULL as a builder. */
 bw_node *bwi_layer_build(bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count);
 /* Appends a layer, written as in an expression, to a model made by calls, without using it yet. If `name` is NULL, Keras's name

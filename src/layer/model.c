@@ -10,6 +10,11 @@ static void destroy(bwi_owned *object)
         model->training_destroy(model->training);
     }
     bwi_graph_free(&model->graph);
+    while (model->inner) {
+        bwi_layer *next = model->inner->next;
+        bwi_release(model->ctx, model->inner);
+        model->inner = next;
+    }
     bwi_release(model->ctx, model->layers);
     bwi_release(model->ctx, model->uses);
     bwi_release(model->ctx, model->expression);
@@ -193,7 +198,7 @@ static bool is_axis(const bwi_layer_row *row, const bwi_term *item)
 }
 
 /* A layer named by Keras's class has its arguments in Keras's order, so those by position get their names here. For a merging
- * layer, words are points. */
+ * layer, words are points, and `position` counts the others. */
 static bwi_term in_keras_order(const bwi_layer_row *row, const bwi_term *term, const bwi_term *item, int position)
 {
     bwi_term named = *item;
@@ -203,8 +208,10 @@ static bwi_term in_keras_order(const bwi_layer_row *row, const bwi_term *term, c
         return named;
     }
     if (merges) {
-        order = row->arguments[0].name;
-        position = 0;
+        named.label = position < row->argument_count ? row->arguments[position].name : NULL;
+        named.label_length = named.label ? (int)strlen(named.label) : 0;
+        named.label_column = item->column;
+        return named;
     }
     for (; position > 0 && *order; position--) {
         order += strcspn(order, " ");
@@ -218,7 +225,29 @@ static bwi_term in_keras_order(const bwi_layer_row *row, const bwi_term *term, c
     return named;
 }
 
-bw_status bwi_layer_read(const bw_model *model, bwi_layer *layer, const bwi_term *term)
+/* Reads a layer within another one: the first by position, or one by name. Recursion is safe, because the parser bounds the depth. */
+static bw_status read_inner(bw_model *model, bwi_layer *layer, const bwi_term *item, int position, bool *taken)
+{
+    bool second = labelled(item, "backward_layer") && strcmp(layer->row->class_name, "Bidirectional") == 0;
+    *taken = (layer->row->flags & BWI_LAYER_WRAPS) && (second || labelled(item, "layer") || (!item->label && position == 0));
+    if (!*taken) {
+        return BW_OK;
+    }
+    bwi_layer *inner = bwi_allocate(model->ctx, 1, sizeof *inner);
+    bwi_term term = *item;
+    term.label = NULL;
+    bw_status status = inner ? bwi_layer_read(model, inner, &term) : BW_RESOURCE_EXHAUSTED;
+    if (status != BW_OK) {
+        bwi_release(model->ctx, inner);
+        return status;
+    }
+    inner->next = model->inner;
+    model->inner = inner;
+    layer->inner[second] = inner;
+    return BW_OK;
+}
+
+bw_status bwi_layer_read(bw_model *model, bwi_layer *layer, const bwi_term *term)
 {
     bw_context *ctx = model->ctx;
     const bwi_layer_row *row = bwi_layer_row_find(term);
@@ -231,10 +260,16 @@ bw_status bwi_layer_read(const bw_model *model, bwi_layer *layer, const bwi_term
     own.items = bwi_allocate(ctx, (size_t)term->count, sizeof *own.items);
     own.count = 0;
     bw_status status = own.items ? BW_OK : BW_RESOURCE_EXHAUSTED;
+    int numbers = 0;
     for (int i = 0; i < term->count && status == BW_OK; i++) {
         bool taken;
-        bwi_term item = in_keras_order(row, term, &term->items[i], i);
-        status = read_common(model, layer, &item, &taken);
+        bool number = (row->flags & BWI_LAYER_MERGES) && is_axis(row, &term->items[i]);
+        bwi_term item = in_keras_order(row, term, &term->items[i], row->flags & BWI_LAYER_MERGES ? numbers : i);
+        numbers += number;
+        status = read_inner(model, layer, &item, i, &taken);
+        if (status == BW_OK && !taken) {
+            status = read_common(model, layer, &item, &taken);
+        }
         if (!taken) {
             own.items[own.count++] = item;
         }
@@ -245,6 +280,10 @@ bw_status bwi_layer_read(const bw_model *model, bwi_layer *layer, const bwi_term
         status = bwi_arguments_read(ctx, what, &own, row->arguments, row->argument_count, layer->values);
     }
     bwi_release(ctx, own.items);
+    if (status == BW_OK && (row->flags & BWI_LAYER_WRAPS) && !layer->inner[0]) {
+        status = bwi_fail_text(ctx, BW_INVALID_ARGUMENT, "model", term->argument, term->column,
+                               "%s: expected a layer within it, as in bidirectional(lstm(64))", row->base_name);
+    }
     return status;
 }
 

@@ -139,6 +139,9 @@ static bool make_variables(const bwi_layer *layer, bwi_graph *graph, bwi_cell ce
     if (!v->kernel || !v->recurrent || (biased && !v->bias)) {
         return false;
     }
+    bwi_variable_place(v->kernel, "cell");
+    bwi_variable_place(v->recurrent, "cell");
+    bwi_variable_place(v->bias, "cell");
     if (biased && cell == BWI_CELL_LSTM && layer->values[OWN].flag) {
         v->bias->ones_first = units;
         v->bias->ones_count = units;
@@ -196,7 +199,7 @@ static bw_node *build_gru(const bwi_layer *layer, bwi_graph *graph, bw_node *con
     return build(layer, graph, inputs[0], layer->values[OWN].flag ? BWI_CELL_GRU_AFTER : BWI_CELL_GRU);
 }
 
-enum { FLAGS = BWI_LAYER_TAKES_MASK | BWI_LAYER_CELL };
+enum { FLAGS = BWI_LAYER_TAKES_MASK };
 
 const bwi_layer_row bwi_layer_simple_rnn = {"SimpleRNN",  "simple_rnn", "simple_rnn", simple_arguments,
                                             SIMPLE_COUNT, build_simple, FLAGS};

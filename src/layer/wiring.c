@@ -6,10 +6,12 @@
 
 #include <string.h>
 
+/* Keras's attention takes a query and a value, which no list of layers gives it. */
 static bool is_list(const bw_model *model)
 {
     for (int i = 0; i < model->layer_count; i++) {
-        if (model->by_calls || model->layers[i].inputs != 1 || model->layers[i].input[0] != i - 1) {
+        const bwi_layer *layer = &model->layers[i];
+        if (model->by_calls || layer->inputs != 1 || layer->input[0] != i - 1 || bwi_layer_is_attention(layer->row)) {
             return false;
         }
     }

@@ -1,4 +1,7 @@
-/* dense over the last axis: y = x w + b. Variables: kernel [in][units] (stored packed), and bias if there is one. */
+/*
+ * dense over the last axis: y = x w + b. Variables: kernel [in][units] (stored packed; each of the two may be
+ * several axes), and bias if there is one.
+ */
 #include "op/internal.h"
 
 static bw_status shape(bwi_graph *graph, bw_node *node)
@@ -14,23 +17,37 @@ static bw_status shape(bwi_graph *graph, bw_node *node)
     return BW_OK;
 }
 
+int64_t bwi_dense_in(const bwi_variable *kernel)
+{
+    int64_t in = 1;
+    for (int i = 0; i < (kernel->input_axes ? kernel->input_axes : 1); i++) {
+        in *= kernel->shape.extent[i];
+    }
+    return in;
+}
+
+int64_t bwi_dense_out(const bwi_variable *kernel)
+{
+    return bwi_shape_count(&kernel->shape) / bwi_dense_in(kernel);
+}
+
 static void pack_weights(const bwi_packing *packing, const float *keras_order, void *stored)
 {
     const bwi_variable *kernel = packing->object;
-    packing->kernels->packing->dense_pack(kernel->shape.extent[0], kernel->shape.extent[1], keras_order, stored);
+    packing->kernels->packing->dense_pack(bwi_dense_in(kernel), bwi_dense_out(kernel), keras_order, stored);
 }
 
 static void unpack_weights(const bwi_packing *packing, const void *stored, int64_t first, int64_t count, float *keras_order)
 {
     const bwi_variable *kernel = packing->object;
-    packing->kernels->packing->dense_unpack(kernel->shape.extent[0], kernel->shape.extent[1], stored, first, count, keras_order);
+    packing->kernels->packing->dense_unpack(bwi_dense_in(kernel), bwi_dense_out(kernel), stored, first, count, keras_order);
 }
 
 static bw_status pack(bw_context *ctx, const bw_node *node)
 {
     const bwi_kernels *kernels = bwi_kernels_of(ctx);
     bwi_variable *kernel = node->variable[0];
-    kernel->count = kernels->packing->dense_floats(kernel->shape.extent[0], kernel->shape.extent[1]);
+    kernel->count = kernels->packing->dense_floats(bwi_dense_in(kernel), bwi_dense_out(kernel));
     kernel->packing =
         (bwi_packing){.count = kernel->count, .kernels = kernels, .object = kernel, .pack = pack_weights, .unpack = unpack_weights};
     return BW_OK;
@@ -38,11 +55,11 @@ static bw_status pack(bw_context *ctx, const bw_node *node)
 
 static int64_t in_of(const bw_node *node)
 {
-    return node->variable[0]->shape.extent[0];
+    return bwi_dense_in(node->variable[0]);
 }
 static int64_t out_of(const bw_node *node)
 {
-    return node->variable[0]->shape.extent[1];
+    return bwi_dense_out(node->variable[0]);
 }
 static int64_t rows_of(const bwi_call *call)
 {

@@ -14,7 +14,7 @@ extern const bwi_op bwi_op_input, bwi_op_conv2d, bwi_op_maxpool2d, bwi_op_relu, 
     bwi_op_thin_relu_maxpool, bwi_op_winograd_relu_maxpool, bwi_op_softmax, bwi_op_reshape, bwi_op_dense, bwi_op_batchnorm,
     bwi_op_reorder, bwi_op_crossentropy, bwi_op_accuracy, bwi_op_mean, bwi_op_custom, bwi_op_custom_constant;
 extern const bwi_op bwi_op_avgpool2d, bwi_op_global_maxpool, bwi_op_pad2d, bwi_op_upsample2d, bwi_op_permute, bwi_op_depthwise;
-extern const bwi_op bwi_op_recurrent;
+extern const bwi_op bwi_op_recurrent, bwi_op_attention, bwi_op_reverse;
 extern const bwi_op bwi_op_embedding, bwi_op_index_mask, bwi_op_masked_average, bwi_op_mask_any, bwi_op_mask_weights,
     bwi_op_value_mask;
 
@@ -74,6 +74,27 @@ typedef struct bwi_recurrent_attributes {
 } bwi_recurrent_attributes;
 
 int64_t bwi_cell_gates(bwi_cell cell);
+
+/* attention: inputs are q (queries, heads * width), k (keys, groups * width), v (keys, groups * value width), then the masks that there
+ * are, in this order. Variables: the scores' factor and weight, as far as there are any. */
+typedef struct bwi_attention_attributes {
+    int64_t heads, groups;
+    bwi_attention_scores scores;
+    bwi_attention_masking masking;
+    float scale;
+    bool causal;
+    int64_t window;
+    float dropout; /* of the shares, in training; draws are keyed as those of noise */
+    uint64_t stream;
+    bool query_mask, key_mask, pair_mask, factor, weight;
+} bwi_attention_attributes;
+
+/* The inputs and outputs of a dense kernel, which may have more than two axes. */
+int64_t bwi_dense_in(const bwi_variable *kernel);
+int64_t bwi_dense_out(const bwi_variable *kernel);
+
+/* What kernels get to know of an attention node. */
+bwi_attention bwi_attention_of(const bw_node *node, int64_t samples);
 
 typedef struct bwi_batchnorm_attributes {
     float momentum, epsilon;

@@ -63,7 +63,7 @@ static bw_status copy_graph(bwi_session *s, const bw_model *model, const bw_data
         }
     }
     for (int n = 0; n < from->count; n++) {
-        const bw_node *mask = from->nodes[n]->mask;
+        const bw_node *mask = from->nodes[n]->mask_taken ? NULL : from->nodes[n]->mask;
         s->graph.nodes[n]->mask = mask ? s->graph.nodes[mask->number] : NULL;
     }
     s->output_count = model->output_count;

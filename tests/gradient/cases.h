@@ -17,7 +17,7 @@ typedef struct case_input {
     bw_dtype dtype;
 } case_input;
 
-enum { CASE_INPUTS = 3, CASE_VARIABLES = 5 };
+enum { CASE_INPUTS = 5, CASE_VARIABLES = 5 };
 
 typedef struct op_case {
     const bwi_op *op;
@@ -99,6 +99,18 @@ typedef struct op_case {
         .input = {VARIED(t, (g) * (u)), {CASE_W, SHAPE(t), BW_F32}}, .variable = { \
             SHAPE(u, (g) * (u))                                                    \
         }                                                                          \
+    }
+
+/* Attention: heads, groups; queries, keys; width of a head, of a value. */
+#define ATTENTION_ATTRIBUTES(h, g, ...) ATTENTION_OF(.heads = h, .groups = g, .scale = 0.7F, __VA_ARGS__)
+#define ATTENTION_OF(...) ATTRIBUTES(bwi_attention_attributes, __VA_ARGS__)
+#define ATTENTION(h, g, tq, tk, d, dv, ...)                                          \
+    {                                                                                \
+        .op = &bwi_op_attention, ATTENTION_ATTRIBUTES(h, g, __VA_ARGS__), .input = { \
+            VARIED(tq, (h) * (d)),                                                   \
+            VARIED(tk, (g) * (d)),                                                   \
+            VARIED(tk, (g) * (dv))                                                   \
+        }                                                                            \
     }
 
 #define BATCHNORM_ATTRIBUTES(c, s) ATTRIBUTES(bwi_batchnorm_attributes, .momentum = 0.9F, .epsilon = 1e-3F, .center = c, .scale = s)
@@ -201,6 +213,22 @@ static const op_case op_cases[] = {
      RECURRENT_ATTRIBUTES(GRU_AFTER, 3, .sequences = true, .dropout = 0.3F),
      .input = {VARIED(4, 9)},
      .variable = {SHAPE(3, 9), SHAPE(2, 9)}},
+    {.op = &bwi_op_reverse, .input = {VARIED(5)}},
+    {.op = &bwi_op_reverse, .input = {VARIED(3, 4)}},
+    ATTENTION(2, 2, 3, 4, 3, 2, .masking = BWI_MASKING_REPLACE),
+    ATTENTION(4, 2, 5, 5, 2, 3, .causal = true),
+    ATTENTION(1, 1, 3, 5, 2, 2, .dropout = 0.3F, .stream = 7, .masking = BWI_MASKING_EXCLUDE),
+    {.op = &bwi_op_attention,
+     ATTENTION_ATTRIBUTES(2, 1, .key_mask = true, .masking = BWI_MASKING_EXCLUDE),
+     .input = {VARIED(3, 4), VARIED(4, 2), VARIED(4, 3), {CASE_W, SHAPE(4), BW_F32}}},
+    {.op = &bwi_op_attention,
+     ATTENTION_ATTRIBUTES(1, 1, .factor = true),
+     .input = {VARIED(3, 4), VARIED(4, 4), VARIED(4, 3)},
+     .variable = {SHAPE(1)}},
+    {.op = &bwi_op_attention,
+     ATTENTION_ATTRIBUTES(1, 1, .scores = BWI_SCORES_ADDITIVE, .factor = true, .weight = true),
+     .input = {VARIED(3, 4), VARIED(4, 4), VARIED(4, 3)},
+     .variable = {SHAPE(1), SHAPE(4)}},
     ACTIVATION(BWI_SIGMOID, 0, 0, 0, false, 17),
     ACTIVATION(BWI_SIGMOID, 0, 0, 0, false, 3, 2, 5),
     ACTIVATION(BWI_TANH, 0, 0, 0, false, 17),

@@ -99,6 +99,58 @@ def nested_list(r):
     return Run(m, [p, q], t, fields={"x_i": p, "x_j": q, "y": t}, batch=16)
 
 
+def block(x, heads, width, name, memory=None, causal=False):
+    """A block of a transformer: attention, with a memory cross attention too, and two dense layers, each with a residual and a norm."""
+    x = L.LayerNormalization(name=name + "_n1")(L.Add(name=name + "_r1")(
+        [x, L.MultiHeadAttention(heads, width, name=name + "_self")(x, x, use_causal_mask=causal)]))
+    if memory is not None:
+        x = L.LayerNormalization(name=name + "_n2")(L.Add(name=name + "_r2")(
+            [x, L.MultiHeadAttention(heads, width, name=name + "_cross")(x, memory)]))
+    y = L.Dense(x.shape[-1], name=name + "_d2")(L.Dense(12, "gelu", name=name + "_d1")(x))
+    return L.LayerNormalization(name=name + "_n3")(L.Add(name=name + "_r3")([x, y]))
+
+
+@case
+def transformer_encoder(r):
+    """Two blocks over masked tokens."""
+    i = keras.Input((7,), dtype="int32")
+    x = L.Embedding(11, 8, mask_zero=True, name="tokens")(i)
+    x = block(block(x, 2, 4, "a"), 2, 3, "b")
+    m = keras.Model(i, L.Dense(3, activation="softmax", name="o")(L.GlobalAveragePooling1D(name="mean")(x)))
+    m.compile(keras.optimizers.Adam(0.003), "sparse_categorical_crossentropy")
+    x, y = r.integers(0, 11, (40, 7)).astype("i4"), r.integers(0, 3, 40).astype("i4")
+    x[:, 0] = np.maximum(x[:, 0], 1)
+    return Run(m, x, y, fields={"x": x, "y": y}, batch=16)
+
+
+@case
+def transformer_decoder(r):
+    """A causal block that also attends to the encoder's output; a loss at each position."""
+    i, j = keras.Input((5, 6), name="i"), keras.Input((6,), dtype="int32", name="j")
+    memory = block(L.Dense(8, name="in")(i), 2, 4, "e")
+    x = block(L.Embedding(9, 8, name="tokens")(j), 2, 4, "d", memory=memory, causal=True)
+    m = keras.Model([i, j], L.Dense(9, name="o")(x))
+    m.compile(keras.optimizers.Adam(0.003), keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    a, b, y = numbers(r, 40, 5, 6), r.integers(0, 9, (40, 6)).astype("i4"), r.integers(0, 9, (40, 6)).astype("i4")
+    return Run(m, [a, b], y, fields={"x_i": a, "x_j": b, "y": y}, batch=16)
+
+
+@case
+def attention_mask(r):
+    """A mask of pairs as an input, once with a key of its own, and two calls that share one attention."""
+    i, j, k = keras.Input((4, 6), name="i"), keras.Input((5, 6), name="j"), keras.Input((4, 5), name="k")
+    attention = L.MultiHeadAttention(2, 3, name="both")
+    x = attention(i, j, attention_mask=k)
+    x = L.Add(name="sum")([x, attention(i, j, key=L.Dense(6, name="key")(j), attention_mask=k)])
+    x = L.GroupQueryAttention(3, 4, 2, name="grouped")(x, j, use_causal_mask=True)
+    x = L.Attention(use_scale=True, name="plain")([x, j], use_causal_mask=True)
+    m = keras.Model([i, j, k], L.Dense(2, name="o")(L.AdditiveAttention(name="additive")([x, j, j])))
+    m.compile(keras.optimizers.SGD(0.05), "mse")
+    a, b, c = numbers(r, 40, 4, 6), numbers(r, 40, 5, 6), (r.random((40, 4, 5)) < 0.6).astype("f4")
+    y = numbers(r, 40, 4, 2)
+    return Run(m, [a, b, c], y, fields={"x_i": a, "x_j": b, "x_k": c, "y": y}, batch=16)
+
+
 @case
 def loss_ignored_class(r):
     """Labels of one class do not count, in the sum nor in what divides it; here with a label that is no class and with masks."""

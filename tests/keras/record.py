@@ -25,6 +25,7 @@ Grammar of the texts
   input take their tuple with or without its parentheses: reshape(4,9).
   `a=relu` names the output of that layer `a`. The merging layers add, subtract, multiply, average, maximum, minimum, concat
   and dot take points by position: `subtract(a)` is the current value minus a, `concat(a,b)` is current, a, b in this order.
+  So do the attention layers, see ATTENTION below.
   The input's shape is that of x without its first extent; input(8,8,3) may say it, and `a=input(8,8,3)` names it.
   Any layer takes trainable=false. Initialisers and regularisers are words or calls: kernel_regularizer=l2(0.01).
   optimizer := name(arguments), with lr for learning_rate; a schedule is a call in the place of the rate, its arguments in Keras's
@@ -82,6 +83,8 @@ LAYERS = {
     "lstm": ("LSTM", "units activation"),
     "gru": ("GRU", "units activation"),
     "masking": ("Masking", "mask_value"),
+    "bidirectional": ("Bidirectional", "layer"),
+    "time_distributed": ("TimeDistributed", "layer"),
     "activation": ("Activation", "activation"),
     "relu": ("ReLU", "max_value"),
     "leaky_relu": ("LeakyReLU", "negative_slope"),
@@ -112,8 +115,16 @@ LAYERS = {
 }
 MERGES = {"add": "Add", "subtract": "Subtract", "multiply": "Multiply", "average": "Average", "maximum": "Maximum",
           "minimum": "Minimum", "concat": "Concatenate", "dot": "Dot", "custom_scale": "CustomScaleLayer"}
+# Attention: the current value is the query; words by position are the points of value, key and attention_mask, numbers are arguments.
+# Where nothing is said, the value is the query. use_causal_mask is an argument of the call.
+ATTENTION = {"multi_head_attention": ("MultiHeadAttention", "num_heads key_dim"),
+             "group_query_attention": ("GroupQueryAttention", "head_dim num_query_heads num_key_value_heads"),
+             "attention": ("Attention", ""), "additive_attention": ("AdditiveAttention", "")}
 # Layers of keras.applications, by their modules.
 MODULES = {"LayerScale": "convnext", "StochasticDepth": "convnext", "CustomScaleLayer": "inception_resnet_v2"}
+# Layers that hold another layer, and those that they hold here.
+WRAPPERS = ("bidirectional", "time_distributed")
+HELD = ("simple_rnn", "lstm", "gru", "dense", "conv1d", "global_maxpool1d", "flatten")
 OPTIMIZERS = {"sgd": "SGD", "adam": "Adam", "adamw": "AdamW", "rmsprop": "RMSprop", "adagrad": "Adagrad", "adadelta": "Adadelta",
               "adamax": "Adamax", "nadam": "Nadam", "lion": "Lion"}
 SCHEDULES = {"exponential_decay": "ExponentialDecay", "inverse_time_decay": "InverseTimeDecay", "cosine_decay": "CosineDecay",
@@ -177,6 +188,12 @@ def model_of(expression, x):
     inner |= {n: getattr(keras.initializers, c) for n, c in INITIALIZERS.items()}
     current = first = keras.Input(x.shape[1:])
     points, order = {}, []
+
+    def making(name):
+        """Makes a layer that another one holds."""
+        kind, positions = LAYERS[name]
+        return lambda *by_position, **options: layer_class(kind)(**dict(zip(positions.split(), by_position)), **options)
+
     for text in split(expression, " "):
         point, text = re.fullmatch(r"(?:([a-z]\w*)=)?([a-z]\w*(?:\(.*\))?)", text).groups()
         name, inside = call_of(text)
@@ -187,9 +204,25 @@ def model_of(expression, x):
             others, options = arguments(inside)
             order.append(layer_class(MERGES[name])(**options))
             current = order[-1]([current] + [points[p] for p in others])
+        elif name in ATTENTION:
+            kind, positions = ATTENTION[name]
+            by_position, options = arguments(inside, inner)
+            options |= dict(zip(positions.split(), [p for p in by_position if not isinstance(p, str)]))
+            others = [points[p] for p in by_position if isinstance(p, str)] or [current]
+            call = {"use_causal_mask": options.pop("use_causal_mask", False)}
+            if len(others) > 2:
+                call["attention_mask"] = others.pop()
+            order.append(layer_class(kind)(**options))
+            if options.get("value_dim", options.get("key_dim")) != options.get("key_dim"):
+                # Keras's shorter way on JAX requires both to be equal; with the scores it takes the other one.
+                current = order[-1](current, *others, return_attention_scores=True, **call)[0]
+            else:
+                current = order[-1](current, *others, **call) if positions else order[-1]([current] + others, **call)
         else:
             kind, positions = LAYERS[name]
-            by_position, options = arguments(inside, inner)
+            by_position, options = arguments(inside, inner | ({n: making(n) for n in HELD} if name in WRAPPERS else {}))
+            if name in WRAPPERS and not isinstance(by_position[0], keras.Layer):
+                by_position = (by_position[0](),)
             if positions.startswith("*"):
                 options[positions[1:]] = by_position[0] if isinstance(by_position[0], tuple) else by_position
             else:

@@ -54,6 +54,9 @@ static const model_row models[] = {
      "dense(33,tanh) dropout(0.4) dense(10,softmax)",
      false, 0},
     {"normalization(axis=(1,3)) flatten normalization dense(64,relu) dense(10,softmax)", false, 0},
+    {"a=reshape(50,6) multi_head_attention(2,4,dropout=0.2,use_causal_mask=true) add(a) layernorm "
+     "bidirectional(gru(5,return_sequences=true)) attention(use_scale=true) global_avgpool1d dense(10,softmax)",
+     false, 0},
     {"flatten dense(960,relu) dense(97,relu) dense(10,softmax)", false, 16}, /* by ranges */
 };
 

@@ -111,8 +111,8 @@ static void test_classes(void **state)
                  BW_UNIMPLEMENTED, "layer memory|'ConvLSTM2D'|not supported");
     refuse_layer("{\"module\":\"keras\",\"class_name\":\"Sequential\",\"config\":{\"name\":\"inner\",\"layers\":[]}}", BW_DATA_LOSS,
                  "layer inner|has no layers");
-    refuse_layer("{\"module\":\"keras.layers\",\"class_name\":\"MultiHeadAttention\",\"config\":{\"name\":\"heads\"}}",
-                 BW_UNIMPLEMENTED, "layer heads: the class 'MultiHeadAttention' is not supported");
+    refuse_layer("{\"module\":\"keras.layers\",\"class_name\":\"ConvLSTM2D\",\"config\":{\"name\":\"heads\"}}",
+                 BW_UNIMPLEMENTED, "layer heads: the class 'ConvLSTM2D' is not supported");
     refuse_layer("{\"module\":\"keras\",\"class_name\":\"Sequential\",\"config\":{\"name\":\"inner\",\"layers\":["
                  "{\"module\":\"keras.layers\",\"class_name\":\"ConvLSTM2D\",\"config\":{\"name\":\"memory\"}}]}}",
                  BW_UNIMPLEMENTED, "layer inner/memory: the class 'ConvLSTM2D'");
@@ -272,9 +272,9 @@ static void test_graphs(void **state)
     refuse_graph(INPUT "," NODE("d", CALL(TENSOR("x", 0, 0), "")), x, "{\"a\":[\"d\",1,0]}", BW_DATA_LOSS,
                  "an output of the model");
     /* A layer that is not supported is refused by its name, whatever it is called with. */
-    refuse_graph(INPUT ",{\"module\":\"keras.layers\",\"class_name\":\"MultiHeadAttention\",\"config\":{\"name\":\"mha\"},\"name\":"
+    refuse_graph(INPUT ",{\"module\":\"keras.layers\",\"class_name\":\"ConvLSTM2D\",\"config\":{\"name\":\"mha\"},\"name\":"
                        "\"mha\",\"inbound_nodes\":[{\"args\":[" TENSOR("x", 0, 0) "," TENSOR("x", 0, 0) "],\"kwargs\":{}}]}",
-                 x, "[\"mha\",0,0]", BW_UNIMPLEMENTED, "layer mha: the class 'MultiHeadAttention' is not supported");
+                 x, "[\"mha\",0,0]", BW_UNIMPLEMENTED, "layer mha: the class 'ConvLSTM2D' is not supported");
     refuse_graph(INPUT "," NODE("d", CALL(TENSOR("x", 0, 0), "")), "[\"d\",0,0]", d, BW_DATA_LOSS, "is not an input layer");
     refuse_graph(INPUT "," NODE("d", CALL(TENSOR("x", 0, 0), "")), "[[\"x\",0,0],[\"x\",0,0]]", d, BW_DATA_LOSS, "appears twice");
     refuse_graph(INPUT "," NODE("d", CALL(TENSOR("x", 0, 0), "")), "[]", d, BW_DATA_LOSS, "inputs");

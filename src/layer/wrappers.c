@@ -1,0 +1,207 @@
+/*
+ * Bidirectional and TimeDistributed, which hold other layers. An inner layer is built as part of the outer one: its nodes have the outer
+ * layer's name, and its variables that name, a part's name and their own.
+ */
+#include "layer/internal.h"
+
+#include <string.h>
+
+/* Builds an inner layer. Variables that it makes belong to `part` of the outer layer, in Keras's files to the group `place`. */
+static bw_node *build_inner(const bwi_layer *outer, const bwi_layer *inner, const char *part, const char *place, bwi_graph *graph,
+                            bw_node *x)
+{
+    bwi_layer named = *inner;
+    int before = graph->variable_count;
+    memcpy(named.name, outer->name, sizeof named.name);
+    bw_node *node = inner->row->build(&named, graph, &x, 1);
+    for (int v = before; v < graph->variable_count; v++) {
+        bwi_variable *variable = graph->variables[v];
+        char own[sizeof variable->name], group[sizeof variable->place];
+        const char *rest = variable->name + strlen(outer->name);
+        memcpy(group, variable->place, sizeof group);
+        snprintf(own, sizeof own, "%.60s/%.16s%.16s", outer->name, part, rest);
+        memcpy(variable->name, own, sizeof own);
+        snprintf(variable->place, sizeof variable->place, "%.15s%s%.30s", place, group[0] ? "/" : "", group);
+        variable->trainable = variable->trainable && inner->trainable;
+    }
+    return node;
+}
+
+static int find_argument(const bwi_layer_row *row, const char *name)
+{
+    int i = 0;
+    while (i < row->argument_count && strcmp(row->arguments[i].name, name) != 0) {
+        i++;
+    }
+    return i;
+}
+
+static bool flag_of(const bwi_layer *layer, const char *name)
+{
+    int i = find_argument(layer->row, name);
+    return i < layer->row->argument_count && layer->values[i].flag;
+}
+
+/* ---- Bidirectional ---- */
+
+enum { MERGE_MODE, BIDIRECTIONAL_COUNT };
+
+static const bwi_argument bidirectional_arguments[BIDIRECTIONAL_COUNT] = {
+    [MERGE_MODE] = {"merge_mode", NULL, BWI_TEXT, "concat", 0, 0, "concat sum mul ave none"}};
+
+static bw_node *merge(const bwi_layer *layer, bwi_graph *graph, bw_node *const *both)
+{
+    const char *mode = layer->values[MERGE_MODE].text;
+    if (!both[0] || !both[1]) {
+        return NULL;
+    }
+    if (strcmp(mode, "mul") == 0) {
+        return bwi_compose_multiply(graph, layer->name, both[0], both[1]);
+    }
+    if (strcmp(mode, "concat") == 0) {
+        bwi_axis_attributes a = {.axis = both[0]->shape.ndim - 1};
+        return bwi_graph_add(graph, &bwi_op_concatenate, layer->name, &a, sizeof a, both, 2, NULL, 0);
+    }
+    bwi_add_attributes a = {.scale = strcmp(mode, "ave") == 0 ? 0.5F : 1};
+    return bwi_graph_add(graph, &bwi_op_add, layer->name, &a, sizeof a, both, 2, NULL, 0);
+}
+
+/* Fails unless both layers are recurrent, go in opposite directions and agree on what they return. */
+static bool check_directions(const bwi_layer *layer, bwi_graph *graph, const bwi_layer *ahead, const bwi_layer *back)
+{
+    int at = find_argument(ahead->row, "go_backwards"), also = find_argument(back->row, "go_backwards");
+    if (at == ahead->row->argument_count || also == back->row->argument_count) {
+        bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected a recurrent layer within it, got %s", layer->name,
+                       at == ahead->row->argument_count ? ahead->row->class_name : back->row->class_name);
+        return false;
+    }
+    if (flag_of(ahead, "go_backwards") == flag_of(back, "go_backwards") ||
+        flag_of(ahead, "return_sequences") != flag_of(back, "return_sequences")) {
+        bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT,
+                       "layer %s: backward_layer: expected the other direction, and the same return_sequences", layer->name);
+        return false;
+    }
+    if (strcmp(layer->values[MERGE_MODE].text, "none") == 0) {
+        bwi_fail_build(graph->ctx, BW_UNIMPLEMENTED, "layer %s: merge_mode=None, which gives two outputs, is not supported",
+                       layer->name);
+        return false;
+    }
+    return true;
+}
+
+/* The second layer is a copy of the first with the other direction, unless it is given. Sequences that it returns are reversed, so
+ * that both have the same order. */
+static bw_node *build_bidirectional(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
+{
+    (void)input_count;
+    const bwi_layer *ahead = layer->inner[0];
+    bwi_layer back = layer->inner[1] ? *layer->inner[1] : *ahead;
+    char part[2][24];
+    if (!layer->inner[1] && find_argument(back.row, "go_backwards") < back.row->argument_count) {
+        bwi_argument_value *direction = &back.values[find_argument(back.row, "go_backwards")];
+        direction->flag = !direction->flag;
+        direction->given = true;
+    }
+    if (!check_directions(layer, graph, ahead, &back)) {
+        return NULL;
+    }
+    snprintf(part[0], sizeof part[0], "forward_%.14s", ahead->row->base_name);
+    snprintf(part[1], sizeof part[1], "backward_%.14s", back.row->base_name);
+    bw_node *both[2] = {build_inner(layer, ahead, part[0], "forward_layer", graph, inputs[0])};
+    both[1] = both[0] ? build_inner(layer, &back, part[1], "backward_layer", graph, inputs[0]) : NULL;
+    if (both[1] && flag_of(ahead, "return_sequences")) {
+        both[1] = bwi_graph_add(graph, &bwi_op_reverse, layer->name, NULL, 0, &both[1], 1, NULL, 0);
+    }
+    bw_node *node = merge(layer, graph, both);
+    if (node && flag_of(ahead, "return_sequences")) {
+        node->mask = inputs[0]->mask;
+    }
+    return node;
+}
+
+/* ---- TimeDistributed ---- */
+
+enum { MOST_POSITIONS = 512 };
+
+/* Whether the layer treats each position alone, so that it can take all of them at once. */
+static bool takes_positions(const bwi_layer *layer)
+{
+    static const char *const classes[] = {
+        "Dense",         "Activation",      "ReLU",     "LeakyReLU",         "ELU", "Dropout", "Rescaling",
+        "GaussianNoise", "GaussianDropout", "Identity", "BatchNormalization"};
+    int axis = find_argument(layer->row, "axis");
+    for (size_t i = 0; i < BWI_COUNT(classes); i++) {
+        if (strcmp(layer->row->class_name, classes[i]) == 0) {
+            return axis == layer->row->argument_count || !layer->values[axis].given || layer->values[axis].integer == -1;
+        }
+    }
+    return false;
+}
+
+/* The layer takes one position after another, always with the variables of the first. */
+static bw_node *build_positions(const bwi_layer *layer, bwi_graph *graph, bw_node *x)
+{
+    const bwi_layer *inner = layer->inner[0];
+    bw_node *made[MOST_POSITIONS];
+    bool reusing = graph->reusing;
+    int first = reusing ? graph->reuse : graph->variable_count;
+    int64_t count = x->shape.extent[0];
+    bwi_shape one = {.ndim = x->shape.ndim - 1};
+    memcpy(one.extent, x->shape.extent + 1, sizeof one.extent - sizeof one.extent[0]);
+    for (int64_t t = 0; t < count; t++) {
+        bwi_slice_attributes a = {.axis = 0, .start = t, .count = 1};
+        bw_node *slice = bwi_graph_add(graph, &bwi_op_slice, layer->name, &a, sizeof a, &x, 1, NULL, 0);
+        bw_node *position = bwi_compose_reshape(graph, layer->name, slice, &one);
+        graph->reusing = reusing || t > 0;
+        graph->reuse = first;
+        bw_node *y = position ? build_inner(layer, inner, inner->row->base_name, "layer", graph, position) : NULL;
+        graph->reusing = reusing;
+        if (!y) {
+            return NULL;
+        }
+        bwi_shape row = {.ndim = y->shape.ndim + 1, .extent = {1}};
+        if (row.ndim > BW_MAX_NDIM - 1) {
+            return bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: its output has more than %d axes", layer->name,
+                                  BW_MAX_NDIM - 1);
+        }
+        memcpy(row.extent + 1, y->shape.extent, (size_t)y->shape.ndim * sizeof row.extent[0]);
+        made[t] = bwi_compose_reshape(graph, layer->name, y, &row);
+    }
+    bwi_axis_attributes a = {.axis = 0};
+    return count == 1 ? made[0] : bwi_graph_add(graph, &bwi_op_concatenate, layer->name, &a, sizeof a, made, (int)count, NULL, 0);
+}
+
+static bw_node *build_distributed(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
+{
+    (void)input_count;
+    bw_node *x = inputs[0], *node;
+    const bwi_layer *inner = layer->inner[0];
+    if (x->shape.ndim < 2) {
+        char found[160];
+        return bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected positions of at least one axis, got %s",
+                              layer->name, bwi_format_shape(found, x->shape.ndim, x->shape.extent));
+    }
+    if (inner->row->flags & (BWI_LAYER_MERGES | BWI_LAYER_WRAPS)) {
+        return bwi_fail_build(graph->ctx, BW_UNIMPLEMENTED, "layer %s: %s within it is not supported", layer->name,
+                              inner->row->class_name);
+    }
+    if (takes_positions(inner)) {
+        node = build_inner(layer, inner, inner->row->base_name, "layer", graph, x);
+    } else if (x->shape.extent[0] > MOST_POSITIONS) {
+        return bwi_fail_build(graph->ctx, BW_UNIMPLEMENTED, "layer %s: %s at more than %d positions is not supported", layer->name,
+                              inner->row->class_name, MOST_POSITIONS);
+    } else {
+        node = build_positions(layer, graph, x);
+    }
+    if (node && node != x) {
+        node->mask = x->mask;
+    }
+    return node;
+}
+
+enum { WRAPPER = BWI_LAYER_TAKES_MASK | BWI_LAYER_WRAPS };
+
+const bwi_layer_row bwi_layer_bidirectional = {"Bidirectional",     "bidirectional",     "bidirectional", bidirectional_arguments,
+                                               BIDIRECTIONAL_COUNT, build_bidirectional, WRAPPER};
+const bwi_layer_row bwi_layer_time_distributed = {
+    "TimeDistributed", "time_distributed", "time_distributed", NULL, 0, build_distributed, WRAPPER};
