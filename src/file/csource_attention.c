@@ -48,13 +48,13 @@ static bool put_condition(bwi_csource *s, const writer *w)
         LINE(4, "seen = seen && j - i < %lld && i - j < %lld;", (long long)a->window, (long long)a->window);
     }
     if (a->query_mask) {
-        LINE(4, "seen = seen && x%d[i] != 0.0f;", at++);
+        LINE(4, "seen = seen && x%d[i] > 0.0f;", at++);
     }
     if (a->key_mask) {
-        LINE(4, "seen = seen && x%d[j] != 0.0f;", at++);
+        LINE(4, "seen = seen && x%d[j] > 0.0f;", at++);
     }
     if (a->pair_mask) {
-        LINE(4, "seen = seen && x%d[i * %lld + j] != 0.0f;", at++, w->keys);
+        LINE(4, "seen = seen && (x%d[i * %lld + j] < 0.0f || x%d[i * %lld + j] > 0.0f);", at, w->keys, at, w->keys);
     }
     return true;
 }

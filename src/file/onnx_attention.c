@@ -44,6 +44,7 @@ static void put_dot_scores(const writer *w, bwi_onnx_name scores)
     bwi_onnx_add(w->o, "Mul", bwi_onnx_new(w->o, scores), w->a->factor ? scaled : product, scale, NULL);
 }
 
+/* sum over the width of weight tanh(factor (q + k)), with q as columns and k as rows. */
 static void put_additive_scores(const writer *w, bwi_onnx_name scores)
 {
     const bwi_attention *k = &w->k;
@@ -110,6 +111,7 @@ static void require_distance(writer *w, bool turned, float limit)
     require(w, seen);
 }
 
+/* Query i sees key j if all masks and distances allow it. */
 static void require_all(writer *w)
 {
     const bwi_attention_attributes *a = w->a;

@@ -150,6 +150,7 @@ typedef struct bwi_attention_places {
     int64_t floats;
 } bwi_attention_places;
 
+/* Forward needs the first parts only. Keys and values are rounded up to whole blocks, whose rest is read but never used. */
 static inline bwi_attention_places bwi_attention_place(const bwi_attention *a, bool backward)
 {
     int64_t blocks = bwi_round_up(a->keys, BWI_ATTENTION_KEYS), rows = BWI_ATTENTION_QUERIES;

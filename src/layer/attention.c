@@ -11,7 +11,7 @@
 
 enum { QUERY, VALUE, KEY, PAIRS, INPUTS };
 
-/* Fills in the inputs that were not given; `least` is the number that Keras requires. */
+/* Fills in the inputs that were not given. */
 static bool read_inputs(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int count, int most, bw_node **in)
 {
     if (count > most) {
@@ -136,7 +136,6 @@ static const bwi_argument multi_head_arguments[COUNT] = {[HEADS] = {"num_heads",
                                                          [ATTENTION_AXES] = {"attention_axes", NULL, BWI_INTS, "", 0, 0, NULL},
                                                          PROJECTING};
 
-/* The last five are in the places of those that only MultiHeadAttention has. */
 static const bwi_argument group_query_arguments[COUNT - 2] = {
     [0] = {"head_dim", NULL, BWI_INT, NULL, 1, 1e6, NULL},
     [1] = {"num_query_heads", NULL, BWI_INT, NULL, 1, 1e6, NULL},
@@ -269,6 +268,7 @@ static void take_masks(const bwi_layer *layer, bwi_graph *graph, bw_node *const 
     }
 }
 
+/* attention_axes is stated in files, too: Keras fills it in when the layer is built. */
 static bw_node *build_multi_head(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
 {
     const bwi_argument_value *v = layer->values;
@@ -305,6 +305,7 @@ static bw_node *build_multi_head(const bwi_layer *layer, bwi_graph *graph, bw_no
     return node;
 }
 
+/* Its arguments by their places in Keras's order; k and v have fewer heads, each of which serves several of q's. */
 static bw_node *build_group_query(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
 {
     const bwi_argument_value *v = layer->values;

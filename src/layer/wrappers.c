@@ -12,15 +12,15 @@ static bw_node *build_inner(const bwi_layer *outer, const bwi_layer *inner, cons
 {
     bwi_layer named = *inner;
     int before = graph->variable_count;
-    memcpy(named.name, outer->name, sizeof named.name);
+    snprintf(named.name, sizeof named.name, "%s", outer->name);
     bw_node *node = inner->row->build(&named, graph, &x, 1);
     for (int v = before; v < graph->variable_count; v++) {
         bwi_variable *variable = graph->variables[v];
         char own[sizeof variable->name], group[sizeof variable->place];
         const char *rest = variable->name + strlen(outer->name);
-        memcpy(group, variable->place, sizeof group);
+        snprintf(group, sizeof group, "%s", variable->place);
         snprintf(own, sizeof own, "%.60s/%.16s%.16s", outer->name, part, rest);
-        memcpy(variable->name, own, sizeof own);
+        snprintf(variable->name, sizeof variable->name, "%s", own);
         snprintf(variable->place, sizeof variable->place, "%.15s%s%.30s", place, group[0] ? "/" : "", group);
         variable->trainable = variable->trainable && inner->trainable;
     }
@@ -171,6 +171,7 @@ static bw_node *build_positions(const bwi_layer *layer, bwi_graph *graph, bw_nod
     return count == 1 ? made[0] : bwi_graph_add(graph, &bwi_op_concatenate, layer->name, &a, sizeof a, made, (int)count, NULL, 0);
 }
 
+/* Layers that treat each position alone take all at once, which is the same and costs less. */
 static bw_node *build_distributed(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
 {
     (void)input_count;

@@ -111,8 +111,8 @@ static void test_classes(void **state)
                  BW_UNIMPLEMENTED, "layer memory|'ConvLSTM2D'|not supported");
     refuse_layer("{\"module\":\"keras\",\"class_name\":\"Sequential\",\"config\":{\"name\":\"inner\",\"layers\":[]}}", BW_DATA_LOSS,
                  "layer inner|has no layers");
-    refuse_layer("{\"module\":\"keras.layers\",\"class_name\":\"ConvLSTM2D\",\"config\":{\"name\":\"heads\"}}",
-                 BW_UNIMPLEMENTED, "layer heads: the class 'ConvLSTM2D' is not supported");
+    refuse_layer("{\"module\":\"keras.layers\",\"class_name\":\"ConvLSTM2D\",\"config\":{\"name\":\"heads\"}}", BW_UNIMPLEMENTED,
+                 "layer heads: the class 'ConvLSTM2D' is not supported");
     refuse_layer("{\"module\":\"keras\",\"class_name\":\"Sequential\",\"config\":{\"name\":\"inner\",\"layers\":["
                  "{\"module\":\"keras.layers\",\"class_name\":\"ConvLSTM2D\",\"config\":{\"name\":\"memory\"}}]}}",
                  BW_UNIMPLEMENTED, "layer inner/memory: the class 'ConvLSTM2D'");
