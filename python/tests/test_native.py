@@ -3,6 +3,7 @@
 import ctypes
 import importlib.util
 import pathlib
+import re
 import shutil
 import subprocess
 
@@ -76,3 +77,25 @@ def test_defaults(maker, header):
     assert table.bw_tensorboard_options._defaults_ == {"histograms": 1, "images": 4, "graph": True}
     with_size = {name for name, members in header.structs.items() if members[0][0] == "size"}
     assert with_size - set(header.defaults) == {"bw_operator"}
+
+
+# What has no face of its own in Python, and what does its work there.
+ELSEWHERE = {
+    "bw_from_arrays": "bw_from_fields",
+    "bw_predict": "bw_predict_all",
+    "bw_model_free": "bw_close: a model has a context of its own",
+    "bw_plan_print": "repr(plan)",
+    "bw_findings_count": "bw_findings_at",
+    "bw_random_uniform": "NumPy's generator of a sample",
+    "bw_random_normal": "likewise",
+    "bw_random_below": "likewise",
+    "bw_random_category": "likewise",
+    "bw_random_permute": "likewise",
+}
+
+
+def test_everything_in_the_header_has_a_face():
+    package = pathlib.Path(table.__file__).parent
+    text = "\n".join(path.read_text() for path in package.glob("*.py") if path.name != "_native_table.py")
+    words = set(re.findall(r"\bbw_\w+", text))
+    assert set(table.FUNCTIONS) - words == set(ELSEWHERE)

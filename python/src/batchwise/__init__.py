@@ -18,18 +18,20 @@ from ._errors import (
     NotFound,
     OutOfRange,
     ResourceExhausted,
+    Unavailable,
     Unimplemented,
 )
 from ._native import __version__
 from .callbacks import Callback
 from .dataset import Dataset
-from .doctor import doctor, review
+from .doctor import doctor, finding_ids, review
 from .graph import Graph
 from .history import History
 from .keras_bridge import fit
-from .model import Model
+from .model import Model, file_kinds
 from .plan import plan
 from .profile import machine, profile
+from .ranks import Ranks
 from .tune import tune
 from .verify import verify
 
@@ -47,11 +49,15 @@ __all__ = [
     "Model",
     "NotFound",
     "OutOfRange",
+    "Ranks",
     "ResourceExhausted",
+    "Unavailable",
     "Unimplemented",
     "__version__",
     "configure",
     "doctor",
+    "file_kinds",
+    "finding_ids",
     "fit",
     "machine",
     "plan",

@@ -40,9 +40,12 @@ def _log(_user, level, message):
 
 
 class Context:
-    def __init__(self, **settings):
-        self.settings = {**_settings, **settings}
+    def __init__(self, ranks=None, **settings):
+        self.settings = {**_settings, **settings}  # what a copy has as well
         options = n.options(n.bw_context_options, log=_log, **self.settings)
+        if ranks is not None:
+            options.ranks, options.rank = ranks.pointer, ranks.rank
+            options.workers = options.workers or ranks.workers
         self.pointer = n.lib.bw_open(ctypes.byref(options))
         if not self.pointer:
             raise _errors.ResourceExhausted("there is no memory for a context")
@@ -51,6 +54,8 @@ class Context:
         self.datasets = weakref.WeakKeyDictionary()  # Dataset: its native form in this context
         self.interrupted = False  # Ctrl-C has cancelled a call, or will cancel the next one
         _contexts.add(self)
+        if ranks is not None:
+            ranks._contexts.add(self)
         options_failure = n.lib.bw_last_error(self.pointer).contents
         if options_failure.status:
             raise _errors.from_context(self.pointer, options_failure.status)

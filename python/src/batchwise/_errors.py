@@ -50,6 +50,10 @@ class Internal(Error, RuntimeError):
     """A defect of the library or of one that it uses."""
 
 
+class Unavailable(Error, ConnectionError):
+    """Another rank is gone, or gives no sign of life."""
+
+
 class DataLoss(Error, OSError):
     """A file is damaged."""
 
@@ -62,6 +66,7 @@ _BY_STATUS = {
     n.BW_OUT_OF_RANGE: OutOfRange,
     n.BW_UNIMPLEMENTED: Unimplemented,
     n.BW_INTERNAL: Internal,
+    n.BW_UNAVAILABLE: Unavailable,
     n.BW_DATA_LOSS: DataLoss,
 }
 

@@ -91,17 +91,32 @@ def fit_options(
         keep.append(weights)
         made.class_weight, made.class_count = weights.ctypes.data, len(weights)
     if tensorboard is not None:
-        board = n.lib.bw_tensorboard_new(context.pointer, n.encoded(tensorboard), None)
-        made.tensorboard = context.build(lambda: board)
-        keep.append(Board(context, board))
+        board = tensorboard if isinstance(tensorboard, Board) else Board(context, tensorboard)
+        made.tensorboard = board.pointer
+        keep.append(board)
     return made
 
 
 class Board:
-    """Event files for TensorBoard, closed after the training."""
+    """Event files for TensorBoard. `board["dropout"] = 0.2` adds a hyperparameter, a number or a text, before training."""
 
-    def __init__(self, context, pointer):
-        self.context, self.pointer = context, pointer
+    def __init__(self, context, folder, **options):
+        self.context, self.pointer = context, None
+        made = n.options(n.bw_tensorboard_options, **options)
+        with context:
+            self.pointer = context.build(n.lib.bw_tensorboard_new, context.pointer, n.encoded(folder), ctypes.byref(made))
+
+    def __setitem__(self, name, value):
+        with self.context as context:
+            if isinstance(value, str):
+                context.call(n.lib.bw_tensorboard_text, self.pointer, name.encode(), value.encode())
+            else:
+                context.call(n.lib.bw_tensorboard_number, self.pointer, name.encode(), float(value))
+
+    def scalar(self, tag, step, value, run="train"):
+        """Writes a point of a curve at once."""
+        with self.context as context:
+            context.call(n.lib.bw_tensorboard_scalar, self.pointer, run.encode(), tag.encode(), int(step), float(value))
 
     def __del__(self):
         pointer, self.pointer = self.pointer, None
@@ -135,6 +150,7 @@ def run(model, dataset, options, keep, caller, verbose, initial_epoch=0):
             status = context.run(n.lib.bw_fit, model.pointer, native.pointer, ctypes.byref(options), ctypes.byref(history))
         finally:
             progress.close()
+            caller.tell(None)
             if history.value:
                 model.history = History.of(context, history.value, initial_epoch)
         for operator in model._kept:

@@ -92,6 +92,7 @@ class Caller:
         self.epochs, self.initial_epoch = epochs, initial_epoch
         self.exception = None
         self.columns = None
+        self.told = False
         self.last = None
         params = {"verbose": verbose, "epochs": epochs + initial_epoch, "steps": steps}
         self.called = {}
@@ -110,6 +111,10 @@ class Caller:
     def call(self, name, *arguments):
         for method in self.called.get(name, ()):
             method(*arguments)
+
+    def tell(self, history):
+        """Lets the model tell how far its training is; None: it is over."""
+        self.model._running = history
 
     def before(self):
         """Hook: callbacks are about to be called."""
@@ -177,6 +182,9 @@ class Caller:
             def run(_user, progress):
                 try:
                     progress = progress.contents
+                    if not self.told:
+                        self.told = True
+                        self.tell(progress.history)
                     return all([function(progress) is not False for function in functions])
                 except BaseException as exception:
                     self.exception = exception

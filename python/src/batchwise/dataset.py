@@ -59,7 +59,8 @@ class Dataset:
         """Samples that `function(number, epoch, random)` returns as x, (x, y) or (x, y, w), on several threads at once.
 
         x, y and w describe one sample each: a shape such as (28, 28, 1), or a pair of shape and dtype. `random` is a NumPy
-        generator that depends on the sample and the epoch alone.
+        generator that depends on the sample and the epoch alone, and may be left out. So may a parameter `cancelled`, a function
+        that tells whether the sample is not wanted any more.
         """
         return cls._from_source(sources.FunctionSource(function, count, x, y, w))
 
@@ -117,11 +118,13 @@ class Dataset:
         return self._then("bw_augment", text.encode(), _seed(seed))
 
     def standardise(self, like=None) -> Dataset:
-        """Scales inputs to mean 0 and standard deviation 1; with `like`, by that dataset's statistics."""
+        """Scales inputs to mean 0 and standard deviation 1; with `like`, by the statistics of that dataset or of the
+        samples that this model was trained on."""
         return self._then("bw_standardise", like)
 
     def normalise(self, like=None) -> Dataset:
-        """Scales inputs to the range 0 to 1; with `like`, by that dataset's statistics."""
+        """Scales inputs to the range 0 to 1; with `like`, by the statistics of that dataset or of the samples that this model was
+        trained on."""
         return self._then("bw_normalise", like)
 
     def one_hot(self, classes=0) -> Dataset:
@@ -192,10 +195,8 @@ class Dataset:
                 taken = one.dataset._make(context)
                 keep.append(taken.keep)
                 native.append(taken.release())
-            elif isinstance(one, Dataset):
-                like = one.native(context)
-                keep.append((one, like))
-                native.append(like.pointer)
+            elif isinstance(one, Dataset) or hasattr(one, "gradients"):
+                native.append(sources.like_pointer(one, context, keep))
             elif isinstance(one, np.ndarray):
                 keep.append(one)
                 native.append(one.ctypes.data)
@@ -260,6 +261,13 @@ class Dataset:
         """Whether the file has the part "train", "validation" or "test"."""
         with self._facts() as context:
             return bool(n.lib.bw_dataset_has_part(self.native(context).pointer, part.encode()))
+
+    def file(self, position: int) -> str | None:
+        """The path of the file that the sample at a position is, of images; None if samples are no files."""
+        text = ctypes.create_string_buffer(4096)
+        with self._facts() as context:
+            found = n.lib.bw_dataset_file(self.native(context).pointer, int(position), text, len(text))
+        return n.text(text.value) if found else None
 
     def values(self, name: str = "x", first: int = 0, count: int | None = None) -> np.ndarray:
         """A field's values of `count` samples from `first` on, in the order of the first epoch, as float32."""

@@ -58,6 +58,14 @@ def review(
         return Findings(Handle(context, pointer.value, n.lib.bw_findings_free))
 
 
+def finding_ids() -> list[str]:
+    """The id of each kind of finding."""
+    found: list[str] = []
+    while (one := n.lib.bw_finding_id(len(found))) is not None:
+        found.append(n.text(one))
+    return found
+
+
 class Findings(Table):
     """The findings, the most severe first: id, severity, evidence, reason, fix and code."""
 

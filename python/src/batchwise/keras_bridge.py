@@ -21,6 +21,7 @@ from . import _errors, _training, loaders
 from .callbacks import Caller
 from .dataset import Dataset
 from .model import Model, check_loader, split_arrays, weights_for
+from .ranks import Ranks
 
 
 @contextlib.contextmanager
@@ -53,6 +54,7 @@ def fit(
     *,
     seed: int | None = None,
     workers: int | None = None,
+    ranks: Ranks | None = None,
     **options: Any,
 ) -> Any:
     """Trains a Keras model of any backend, and gives it back with weights and optimizer state: `model.fit` may go on.
@@ -74,7 +76,7 @@ def fit(
         names = {"inputs": lambda: [one.name for one in model.inputs], "outputs": lambda: list(model.output_names)}
         x = Dataset._from_loader(x, steps=steps_per_epoch, batch_size=batch_size, **names)
     _build(model, x)
-    bridge = Bridge(model, workers)
+    bridge = Bridge(model, workers=workers, ranks=ranks)
     native = bridge.native
     epochs_left = native._epochs(epochs, initial_epoch)
     own = isinstance(x, (Dataset, str, os.PathLike))
@@ -119,9 +121,9 @@ def _build(model, x):
 class Bridge:
     """A Keras model and its native twin."""
 
-    def __init__(self, model, workers=None):
+    def __init__(self, model, **settings):
         self.model = model
-        self.native = Model(model, **({} if workers is None else {"workers": workers}))
+        self.native = Model(model, **{name: value for name, value in settings.items() if value is not None})
         self.rate = None  # the Keras optimizer's rate when it was last looked at
 
     @property
@@ -223,6 +225,9 @@ class KerasCaller(Caller):
         for callback, original in self.changed_classes:
             callback.__class__ = original
         self.changed_classes = []
+
+    def tell(self, history):
+        self.bridge.native._running = history
 
     def update(self, full):
         self.asked = True

@@ -13,7 +13,7 @@ import numpy as np
 from . import _errors, _training, loaders, loop, sources
 from . import _native as n
 from ._context import Context
-from ._facts import Record, as_bytes, text_table
+from ._facts import Record, Table, as_bytes, text_table
 from .callbacks import Caller
 from .dataset import Dataset, as_dataset
 from .history import History
@@ -23,6 +23,23 @@ def is_file(text):
     """Whether a text names a file that holds a model, rather than being an expression."""
     kind = n.bw_file_kind()
     return bool(n.lib.bw_file_kind_of(os.fsencode(text), ctypes.byref(kind)) and kind.loads)
+
+
+class FileKinds(Table):
+    """A row for each kind of file that holds a model or a part of one."""
+
+    columns = ["extension", "holds", "loads", "loads_weights", "saves", "has_weights"]
+
+    def __init__(self):
+        kind, self.rows = n.bw_file_kind(), []
+        while n.lib.bw_file_kind_at(len(self.rows), ctypes.byref(kind)):
+            record = Record.of(kind)
+            self.rows.append(tuple(record[name] for name in self.columns))
+
+
+def file_kinds() -> FileKinds:
+    """What `Model(path)`, `load_weights` and `save` read and write, by the file's extension."""
+    return FileKinds()
 
 
 def _listed(value):
@@ -41,7 +58,7 @@ class Model:
     Model("digits.keras")                                                a file: .keras, .json, .h5
     Model(keras_model)                                                   a copy of a Keras model, with its weights and optimizer
 
-    `workers`, `memory`, `instruction_set` and `exact_kernels` are as in `configure`, for this model alone.
+    `workers`, `memory`, `instruction_set` and `exact_kernels` are as in `configure`, for this model alone; `ranks` is its group.
     """
 
     def __init__(self, model: Any, **settings: Any) -> None:
@@ -70,6 +87,7 @@ class Model:
         self._expression = None
         self._fits = 0
         self._pointer = None
+        self._running = None  # the native history of the training that runs
         self._kept = []  # what the native model uses: custom operators
 
     @classmethod
@@ -92,6 +110,15 @@ class Model:
     def optimizer(self) -> Optimizer:
         """The optimizer's name and learning rate: `model.optimizer.learning_rate = 0.01` changes it while training, too."""
         return Optimizer(self)
+
+    @property
+    def loss(self) -> Any:
+        """The loss by its name, or a list of them for several outputs; None where it is yet to be chosen."""
+        text, found = ctypes.create_string_buffer(256), []
+        for output in range(max(1, n.lib.bw_output_count(self.pointer))):
+            known = n.lib.bw_loss_name(self.pointer, output, text, len(text))
+            found.append(n.text(text.value) if known else None)
+        return found[0] if len(found) == 1 else found
 
     @property
     def learning_rate(self) -> float:
@@ -311,6 +338,19 @@ class Model:
         """The samples of a file, read as the training data was: scale, columns, categories, statistics."""
         return Dataset._from_source(sources.ModelFileSource(self, os.fspath(path), reading))
 
+    def tensorboard(self, folder: str | os.PathLike, *, histograms: int = 1, images: int = 4, graph: bool = True) -> _training.Board:
+        """Event files for TensorBoard in a folder, to be given to `fit` or written by a loop of one's own: weights as histograms every
+        so many epochs (0: never), so many images of the inputs, and the model as a graph."""
+        return _training.Board(self.context, folder, histograms=histograms, images=images, graph=graph)
+
+    def running(self) -> Record | None:
+        """In a callback: the facts of the training so far, such as its updates, seconds and bytes; None if no training runs."""
+        pointer = self._running
+        if not pointer:
+            return None
+        self.context.call(n.lib.bw_history_refresh, pointer)
+        return Record.of(n.lib.bw_history_facts(pointer))
+
     # ---- Custom loops and checkpoints
 
     def iterate(self, data: Any, epoch: int = 0) -> loop.Iterator:
@@ -384,13 +424,22 @@ class Model:
 
     @property
     def layers(self) -> list[Record]:
-        """The layers in Keras's order: name, class_name, shape of one output sample, parameters."""
+        """The layers in Keras's order: name, class_name, shape of one output sample, parameters, and `inputs`, the name of the layer
+        that each input comes from and which of its uses."""
         found, facts = [], n.bw_layer_facts()
         with self.context as context:
             for i in range(self.facts.layers):
                 context.call(n.lib.bw_layer_describe, self.pointer, i, ctypes.byref(facts))
                 found.append(Record.of(facts))
+                found[-1].inputs = [self._layer_input(i, k) for k in range(facts.inputs)]
+        for layer in found:
+            layer.inputs = [(found[at].name, use) for at, use in layer.inputs]
         return found
+
+    def _layer_input(self, layer, number):
+        at, use = ctypes.c_int(), ctypes.c_int()
+        self.context.call(n.lib.bw_layer_input, self.pointer, layer, number, ctypes.byref(at), ctypes.byref(use))
+        return at.value, use.value
 
     @property
     def outputs(self) -> list[Record]:

@@ -109,9 +109,7 @@ def read_options(reading, context, keep):
                 raise _errors.InvalidArgument(f"missing={value!r}: expected one of {', '.join(_READING['missing'])}")
             made.missing = _READING["missing"][value]
         elif name == "like":
-            like = value.native(context)
-            keep.append((value, like))
-            made.like = like.pointer
+            made.like = like_pointer(value, context, keep)
         elif _READING[name] is str:
             text = ",".join(str(one) for one in value) if isinstance(value, (list, tuple)) else str(value)
             setattr(made, name, text.encode())
@@ -119,6 +117,20 @@ def read_options(reading, context, keep):
             setattr(made, name, value)
             made.scale_given = made.scale_given or name == "scale"
     return made
+
+
+def like_pointer(value, context, keep):
+    """Whose statistics, columns and categories are used: a dataset's, or those that a model was trained on."""
+    if not hasattr(value, "gradients"):
+        native = value.native(context)
+        keep.append((value, native))
+        return native.pointer
+    if value.context is not context:
+        raise _errors.InvalidArgument("like: samples that are like those of one model are used with another")
+    recipe = n.lib.bw_model_data(value.pointer)
+    if not recipe:
+        raise _errors.InvalidArgument("like: the model keeps nothing of its samples, since they were not read from a file or changed")
+    return recipe
 
 
 class FileSource:
@@ -258,18 +270,22 @@ def _generator(sample):
     return np.random.Generator(np.random.Philox(key=[random.seed, random.stream], counter=[random.drawn, 0, 0, 0]))
 
 
-def _takes_random(function):
+def _extras(function):
+    """What a function wants to know beside its sample, by the names of its parameters: `random`, the sample's generator; `cancelled`, a
+    function that tells whether the sample is not wanted any more, for those that take long."""
     try:
-        return "random" in inspect.signature(function).parameters
+        names = inspect.signature(function).parameters
     except (TypeError, ValueError):
-        return False
+        names = ()
+    makers = {"random": _generator, "cancelled": lambda sample: lambda: n.lib.bw_sample_cancelled(ctypes.byref(sample))}
+    return [(name, maker) for name, maker in makers.items() if name in names]
 
 
 class FunctionSource:
     def __init__(self, function, count, x, y, w):
         self.function, self.count = function, int(count)
         self.fields = declared(x, y, w)
-        self.random = _takes_random(function)
+        self.extras = _extras(function)
 
     def open(self, context, keep):
         failure = Failure()
@@ -277,7 +293,7 @@ class FunctionSource:
         def make(_user, pointer, values):
             sample = pointer.contents
             try:
-                more = {"random": _generator(sample)} if self.random else {}
+                more = {name: maker(sample) for name, maker in self.extras}
                 made = _values(self.function(sample.number, sample.epoch, **more), self.fields)
                 for i, field in enumerate(self.fields):
                     if values[i]:
@@ -325,7 +341,7 @@ class Map:
     def __init__(self, function, seed, x, y, w):
         self.function, self.seed = function, seed
         self.changed = {field.name: field for field in declared(x, y, w)}
-        self.random = _takes_random(function)
+        self.extras = _extras(function)
 
     def arguments(self, pointer, keep):
         """The arguments of bw_map for a dataset with these fields."""
@@ -338,7 +354,7 @@ class Map:
             sample = at.contents
             try:
                 given = [field.at(source[i]).copy() for i, field in enumerate(come)]
-                more = {"random": _generator(sample)} if self.random else {}
+                more = {name: maker(sample) for name, maker in self.extras}
                 for i, (field, value) in enumerate(zip(go, _values(self.function(*given, **more), go))):
                     if target[i]:
                         field.write(target[i], value)

@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from . import _errors
-from . import _native as n
 from ._facts import Record, Table
 from .model import as_model
+from .ranks import Ranks
 
 
 def verify(
@@ -109,14 +108,12 @@ class _Proof:
 
     def ranks(self, count, tile, lanes):
         """Each rank is a thread with a context of its own."""
-        group = n.lib.bw_ranks_open(count)
-        if not group:
-            raise _errors.ResourceExhausted(f"there is no memory for {count} ranks")
+        group = Ranks(count)
         found, failures = [None] * count, []
 
         def one(rank):
             try:
-                found[rank] = self.run(workers=1, tile=tile, lanes=lanes, settings={"ranks": group, "rank": rank})
+                found[rank] = self.run(workers=1, tile=tile, lanes=lanes, settings={"ranks": group.at(rank)})
             except BaseException as failure:
                 failures.append(failure)
 
@@ -127,7 +124,7 @@ class _Proof:
             thread.join()
         if failures:
             raise failures[0]
-        n.lib.bw_ranks_close(group)
+        group.close()
         return [(f"{rank} of {count}", result) for rank, result in enumerate(found)]
 
 
