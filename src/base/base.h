@@ -205,6 +205,8 @@ struct bw_context {
     void (*log)(void *user, bw_log_level level, const char *message);
     void *log_user;
     atomic_bool cancelled;
+    atomic_uint shrunk;   /* pages of mapped files that are gone (shrink.c) */
+    unsigned shrunk_told; /* those of them that a failure has told of */
     atomic_size_t allocated;
     size_t backing_limit; /* bytes of a backing that are plain memory; 0: half of what is available. For tests */
     bool closing;         /* what is destroyed now must not look at other objects: they may be gone */
@@ -232,6 +234,12 @@ typedef struct bwi_bytes {
 
 bw_status bwi_file_map(bw_context *ctx, bwi_bytes *bytes, const char *path);
 void bwi_file_unmap(bw_context *ctx, bwi_bytes *bytes);
+/* Parts of a mapped file that another process cuts off, or that its disk does not give, read as zeros and are counted in the context
+ * (shrink.c). Whoever may have read them asks afterwards: of one file; or fails with DATA_LOSS if there are some that nobody was told of
+ * yet, and returns `status` otherwise (`path` may be NULL: then one that has shrunk is named). */
+bool bwi_file_has_shrunk(const bwi_bytes *bytes);
+bw_status bwi_shrink_report(bw_context *ctx, const char *path, bw_status status);
+extern const char bwi_shrunk_text[]; /* of a failure's message */
 /* Reads at most `capacity` bytes of a small file such as those below /proc; the count, or -1 without a message. */
 int64_t bwi_file_read_small(bw_context *ctx, const char *path, char *text, size_t capacity);
 /* For workers: a whole file of at most `limit` bytes into a buffer. A path that is a symbolic link is refused. The number of

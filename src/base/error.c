@@ -323,6 +323,7 @@ bw_status bwi_call_begin(bw_context *ctx)
 
 bw_status bwi_call_end(bw_context *ctx, bw_status status)
 {
+    status = bwi_shrink_report(ctx, NULL, status);
     if (status == BW_OK) {
         return bwi_pending(ctx);
     }

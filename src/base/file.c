@@ -43,6 +43,9 @@ bw_status bwi_file_map(bw_context *ctx, bwi_bytes *bytes, const char *path)
         } else {
             bytes->data = memory;
             bytes->size = (size_t)size;
+            if (ctx->io.map == bwi_system_io.map) {
+                bwi_shrink_watch(ctx, bytes, path);
+            }
         }
     }
     (void)bwi_io_close(ctx, file);
@@ -52,6 +55,7 @@ bw_status bwi_file_map(bw_context *ctx, bwi_bytes *bytes, const char *path)
 void bwi_file_unmap(bw_context *ctx, bwi_bytes *bytes)
 {
     if (bytes->size) {
+        bwi_shrink_forget(bytes);
         (void)ctx->io.unmap(ctx->io.user, bwi_unconst(bytes->data), bytes->size);
     }
     bytes->data = NULL;

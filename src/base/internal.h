@@ -25,6 +25,12 @@ void bwi_system_hold(int file);
 /* Removes the temporary files beside `path` that nobody writes any more, as a process leaves them that is killed. */
 void bwi_system_sweep(const char *path);
 
+/* Puts zeros in the place of a mapped page; may be called by a signal handler. */
+bool bwi_system_blank(void *page, size_t bytes);
+/* Mapped files that become shorter (shrink.c): from the mapping on, and before its end. */
+void bwi_shrink_watch(bw_context *ctx, const bwi_bytes *bytes, const char *path);
+void bwi_shrink_forget(const bwi_bytes *bytes);
+
 void bwi_pool_close(bw_context *ctx); /* ends the threads; without effect if there are none */
 
 #endif

@@ -177,6 +177,11 @@ static int system_map_shared(void *user, int file, size_t bytes, void **memory)
     return 0;
 }
 
+bool bwi_system_blank(void *page, size_t bytes)
+{
+    return mmap(page, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
+}
+
 static int system_unmap(void *user, void *memory, size_t bytes)
 {
     (void)user;

@@ -98,6 +98,18 @@ static bool all_below(int64_t limit, const int64_t *numbers, int64_t n)
     return (signs[0] | signs[1] | odd | (last - odd)) >= 0;
 }
 
+/* What is gone reads as zeros, so that samples that were just gathered may be wrong. */
+static bool has_shrunk(const bw_dataset *content)
+{
+    bool shrunk = false;
+    if (atomic_load_explicit(&content->owned.ctx->shrunk, memory_order_relaxed)) {
+        for (int i = 0; i < content->file_count; i++) {
+            shrunk = shrunk || bwi_file_has_shrunk(&content->files[i]);
+        }
+    }
+    return shrunk;
+}
+
 bw_status bwi_content_gather(const bw_dataset *dataset, const bwi_demand *demand)
 {
     const bw_dataset *content = dataset->content;
@@ -107,7 +119,9 @@ bw_status bwi_content_gather(const bw_dataset *dataset, const bwi_demand *demand
     if (!all_below(content->numbers, demand->numbers, demand->n)) {
         return BW_INVALID_ARGUMENT;
     }
-    return content->kind->gather ? content->kind->gather(content, demand) : gather_made(content, demand);
+    bw_status status = content->kind->gather ? content->kind->gather(content, demand) : gather_made(content, demand);
+    return has_shrunk(content) ? bwi_sample_error(content, demand->numbers[0], demand->error, BW_DATA_LOSS, "%s", bwi_shrunk_text)
+                               : status;
 }
 
 bw_status bwi_dataset_gather(const bw_dataset *dataset, int field, int epoch, const int64_t *numbers, int64_t n,

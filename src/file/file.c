@@ -109,6 +109,10 @@ bw_model *bw_load(bw_context *ctx, const char *path)
     }
     bw_model *model = row->load(ctx, path, &bytes);
     bwi_file_unmap(ctx, &bytes);
+    if (bwi_shrink_report(ctx, path, BW_OK) != BW_OK) {
+        bw_model_free(model);
+        model = NULL;
+    }
     if (!model) {
         name_file(ctx, bwi_pending(ctx), path);
         bwi_pass_on(ctx);
@@ -148,6 +152,7 @@ static bw_status load_weights(bw_model *model, const char *path)
     if (status == BW_OK) {
         status = row->load_weights(model, path, &bytes);
         bwi_file_unmap(model->ctx, &bytes);
+        status = bwi_shrink_report(model->ctx, path, status);
     }
     if (status != BW_OK && !built) {
         take_back(model, connected);

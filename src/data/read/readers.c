@@ -380,6 +380,7 @@ bw_dataset *bw_read(bw_context *ctx, const char *path, const bw_read_options *op
     if (status == BW_OK) {
         status = reshape(root, path, &chosen);
     }
+    status = bwi_shrink_report(ctx, path, status);
     if (status == BW_OK && root->slow && !root->prefetcher) {
         status = bwi_prefetcher_attach(root);
     }
