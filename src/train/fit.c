@@ -127,7 +127,9 @@ static bwi_alike alike_of(const fitting *f)
                        .validation = f->validation,
                        .epochs = f->options.epochs,
                        .variables = f->model->graph.variable_count,
-                       .from = bwi_fit_checkpoints_step_found(&f->checkpoints)};
+                       .from = bwi_fit_checkpoints_step_found(&f->checkpoints),
+                       .session = f->open ? &f->session : NULL,
+                       .options = &f->options};
 }
 
 /* Fits Normalization layers to the training part. Ranks sum over it together, so either all of them come here or none continues. */

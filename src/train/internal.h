@@ -142,7 +142,9 @@ bw_status bwi_run_end(bw_context *ctx, bw_status status);
 typedef struct bwi_alike {
     bw_dataset *training, *validation; /* validation may be NULL */
     int epochs, variables;
-    int64_t from; /* the step that training continues from; -1: it begins */
+    int64_t from;                  /* the step that training continues from; -1: it begins */
+    const bwi_session *session;    /* once it is open; NULL: it is not, and neither model nor options are compared */
+    const bw_fit_options *options; /* with the session */
 } bwi_alike;
 
 /* All ranks enter a call, or none does: returns this rank's status, or that of one that failed. */

@@ -2,12 +2,21 @@
  * How ranks begin to train, and how they stay together. If one were refused, or trained with different numbers, the others would wait
  * for it forever, so either all of them begin or none does. Between steps they agree whether to stop, and compare their weights.
  */
-#include "train/internal.h"
+#include "train/checkpoint/checkpoint.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Each rank compares the sum over all ranks with its number times the count of ranks. If one rank finds a difference, all stop. */
+/* Rank 0's numbers replace those of all: the sum of them and of the others' zeros. */
+static bw_status take_first(bw_context *ctx, double *numbers, int count)
+{
+    for (int k = 0; ctx->rank > 0 && k < count; k++) {
+        numbers[k] = 0;
+    }
+    return bwi_rank_of(ctx)->sum_doubles(ctx, numbers, count);
+}
+
+/* A rank whose numbers are not those of rank 0 fails, and the agreement that follows tells the others which one. */
 static bw_status compare(bw_context *ctx, const bwi_alike *a)
 {
     static const char *const names[] = {"samples",   "samples per update", "updates", "epochs", "validation samples",
@@ -21,18 +30,72 @@ static bw_status compare(bw_context *ctx, const bwi_alike *a)
                                 a->variables,
                                 (double)a->from,
                                 (double)(uint32_t)bwi_dataset_batch_hash(a->training, a->epochs)};
-    double ranks = bwi_rank_of(ctx)->count(ctx->ranks);
-    double sums[FACTS];
-    memcpy(sums, mine, sizeof sums);
-    bw_status status = bwi_rank_of(ctx)->sum_doubles(ctx, sums, FACTS);
+    double first[FACTS];
+    memcpy(first, mine, sizeof first);
+    bw_status status = take_first(ctx, first, FACTS);
     for (int k = 0; k < FACTS && status == BW_OK; k++) {
-        if (fabs(sums[k] - ranks * mine[k]) > 0 && k == SIZES) {
+        if (fabs(first[k] - mine[k]) > 0 && k == SIZES) {
             status =
                 bwi_fail(ctx, BW_INVALID_ARGUMENT, "ranks differ in their batch sizes, or in the epochs at which these change");
-        } else if (fabs(sums[k] - ranks * mine[k]) > 0) {
-            status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "ranks differ in their number of %s; this one has %.0f", names[k], mine[k]);
+        } else if (fabs(first[k] - mine[k]) > 0) {
+            status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "ranks differ in their number of %s: %.0f here, %.0f on rank 0", names[k],
+                              mine[k], first[k]);
         }
     }
+    return status;
+}
+
+static void list_facts(const bwi_alike *a, bwi_identity *facts)
+{
+    const bwi_session *s = a->session;
+    const bwi_plan *plan = bwi_exec_plan(s->exec);
+    const bw_model *model = s->training->model;
+    bwi_identity_add_options(facts, a->options);
+    bwi_identity_add(facts, "tile", "%lld samples", (long long)plan->tile);
+    bwi_identity_add(facts, "lanes", "%d", plan->lanes);
+    bwi_identity_add(facts, "updates so far", "%lld", (long long)s->training->optimizer.iterations);
+    bwi_identity_add_training(facts, s->training, true);
+    bwi_identity_add_model(facts, model);
+    bwi_identity_add(facts, "weights", "those with hash %016llx", (unsigned long long)bw_model_hash(model));
+}
+
+/* Compares seed, tile, lanes, options, optimizer, layers and weights, by hashes that doubles hold exactly. The option `batch` may be
+ * written in several ways, and was compared before. */
+static bw_status compare_facts(bw_context *ctx, const bwi_identity *facts, double *hashes)
+{
+    for (int k = 0; k < facts->count; k++) {
+        const bwi_identity_fact *fact = &facts->facts[k];
+        hashes[k] = (double)(uint32_t)bwi_hash(bwi_hash(1, fact->name, strlen(fact->name)), fact->text, strlen(fact->text));
+    }
+    double *first = hashes + facts->count;
+    memcpy(first, hashes, (size_t)facts->count * sizeof *first);
+    bw_status status = take_first(ctx, first, facts->count);
+    for (int k = 0; k < facts->count && status == BW_OK; k++) {
+        if (fabs(first[k] - hashes[k]) > 0 && strcmp(facts->facts[k].name, "batch") != 0) {
+            status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "ranks differ in %s: here it is %s, on rank 0 another",
+                              facts->facts[k].name, facts->facts[k].text);
+        }
+    }
+    return status;
+}
+
+static bw_status compare_runs(bw_context *ctx, const bwi_alike *a)
+{
+    bwi_identity facts = {.ctx = ctx};
+    list_facts(a, &facts);
+    double *hashes = facts.failed ? NULL : bwi_allocate(ctx, (size_t)facts.count, 2 * sizeof *hashes);
+    double mine = hashes ? facts.count : -1, first = mine;
+    bw_status status = hashes ? BW_OK : BW_RESOURCE_EXHAUSTED, all = bwi_rank_of(ctx)->agree(ctx, status);
+    status = status != BW_OK ? status : all;
+    status = status == BW_OK ? take_first(ctx, &first, 1) : status;
+    if (status == BW_OK && fabs(first - mine) > 0) {
+        status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "ranks differ in their layers: this one's model is not that of rank 0");
+    }
+    all = status == BW_OK || status == BW_INVALID_ARGUMENT ? bwi_rank_of(ctx)->agree(ctx, status) : status;
+    status = status != BW_OK ? status : all;
+    status = status == BW_OK ? compare_facts(ctx, &facts, hashes) : status;
+    bwi_release(ctx, hashes);
+    bwi_identity_free(&facts);
     return status;
 }
 
@@ -53,6 +116,10 @@ bw_status bwi_ranks_begin(bw_context *ctx, const bwi_alike *alike, bw_status sta
     }
     status = compare(ctx, alike);
     all = bwi_rank_of(ctx)->agree(ctx, status);
+    if (alike->session && status == BW_OK && all == BW_OK) {
+        status = compare_runs(ctx, alike);
+        all = bwi_rank_of(ctx)->agree(ctx, status);
+    }
     return status != BW_OK ? status : all;
 }
 

@@ -551,6 +551,10 @@ typedef struct member {
     bw_context *ctx;
     const char *sizes; /* of batches; NULL: as they are */
     int epochs;
+    const char *model; /* NULL: "dense(1)" */
+    int lanes, tile;
+    unsigned seed;
+    float weight; /* that is not as the seed makes it; 0: all are */
     bw_status status;
     char message[200];
 } member;
@@ -563,11 +567,19 @@ static void *fit_member(void *user)
     bw_array targets = {.data = y, .dtype = BW_F32, .ndim = 2, .shape = {8, 1}};
     bw_fit_options options = BW_FIT_OPTIONS_DEFAULT;
     options.epochs = m->epochs;
+    options.lanes = m->lanes;
+    options.tile = m->tile;
+    options.seed = m->seed ? m->seed : options.seed;
     bw_dataset *data = bw_from_arrays(m->ctx, &inputs, &targets, NULL);
+    bw_model *model = bw_model_parse(m->ctx, m->model ? m->model : "dense(1)");
+    if (m->weight != 0) {
+        bw_build(model, 1, (const int64_t[]){1}, 0);
+        bw_variable_set(model, 0, &m->weight, 1);
+    }
     if (m->sizes) {
         data = bw_batch_sizes(data, m->sizes, false);
     }
-    m->status = bw_fit(bw_model_parse(m->ctx, "dense(1)"), data, &options, NULL);
+    m->status = bw_fit(model, data, &options, NULL);
     return NULL;
 }
 
@@ -628,9 +640,37 @@ static void test_ranks_with_other_batches(void **state)
             assert_int_equal(members[r].status, cases[i].same ? BW_OK : BW_INVALID_ARGUMENT);
             if (!cases[i].same) {
                 assert_string_equal(members[r].message,
-                                    "ranks differ in their batch sizes, or in the epochs at which these change");
+                                    r ? "ranks differ in their batch sizes, or in the epochs at which these change"
+                                      : "rank 1 of 2: ranks differ in their batch sizes, or in the epochs at "
+                                        "which these change");
             }
         }
+    }
+}
+
+/* What ranks train, and how, is compared before the first step; a difference is named, and the rank that has it. */
+static void test_ranks_that_differ(void **state)
+{
+    (void)state;
+    static const struct {
+        member other;
+        const char *message;
+    } cases[] = {
+        {{.epochs = 1, .seed = 77}, "ranks differ in seed: here it is 77, on rank 0 another"},
+        {{.epochs = 1, .lanes = 32}, "ranks differ in lanes: here it is 32, on rank 0 another"},
+        {{.epochs = 1, .tile = 2}, "ranks differ in tile: here it is 2 samples, on rank 0 another"},
+        {{.epochs = 1, .model = "dense(1,tanh)"}, "ranks differ in layer dense"},
+        {{.epochs = 1, .model = "dense(1,use_bias=false)"}, "ranks differ in their number of variables: 1 here, 2 on rank 0"},
+        {{.epochs = 2}, "ranks differ in their number of epochs: 2 here, 1 on rank 0"},
+        {{.epochs = 1, .weight = 3}, "ranks differ in weights: here it is those with hash "},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        member members[2] = {{.epochs = 1}, cases[i].other};
+        fit_two(members);
+        assert_int_equal(members[0].status, BW_INVALID_ARGUMENT);
+        assert_int_equal(members[1].status, BW_INVALID_ARGUMENT);
+        assert_non_null(strstr(members[0].message, "rank 1 of 2: ranks differ"));
+        assert_non_null(strstr(members[1].message, cases[i].message));
     }
 }
 
@@ -652,6 +692,7 @@ int main(void)
         cmocka_unit_test(test_predictions),
         cmocka_unit_test(test_ranks_begin_together),
         cmocka_unit_test(test_ranks_with_other_batches),
+        cmocka_unit_test(test_ranks_that_differ),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
