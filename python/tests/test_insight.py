@@ -16,7 +16,7 @@ def test_plan_does_not_grow_with_the_batch(digits):
     assert frame.whole_batch_bytes.is_monotonic_increasing
     assert frame.peak_bytes.max() < 2 * frame.peak_bytes.min()
     assert sum(plan[0].items.values()) == plan[0].facts.peak_bytes
-    assert "conv2d" in repr(plan[0]) and "<table>" in plan._repr_html_()
+    assert "conv2d" in repr(plan[0]) and "<table" in plan._repr_html_()
 
 
 def test_plan_without_samples_and_with_too_little_memory():
@@ -34,7 +34,7 @@ def test_tune_gives_the_model_back(digits):
     tuning = bw.tune(model, *digits, seconds=1, largest=256)
     assert model.hash == before
     assert {32, 64} <= {row[0] for row in tuning.rows}
-    assert "<table>" in tuning._repr_html_() and tuning.reason in repr(tuning)
+    assert "<table" in tuning._repr_html_() and tuning.reason in repr(tuning)
     if tuning.decided:
         tuning.apply()
         assert model.learning_rate == pytest.approx(tuning.rate)

@@ -28,10 +28,12 @@ class Record:
             elif isinstance(value, ctypes.Structure):
                 value = Record.of(value)
             elif isinstance(value, ctypes.Array):
-                value = tuple(value)
+                value = tuple(Record.of(one) if isinstance(one, ctypes.Structure) else one for one in value)
             members[name] = value
         if "ndim" in members and "shape" in members:
             members["shape"] = members["shape"][: members.pop("ndim")]
+        if "growths" in members:
+            members["growth"] = members["growth"][: members.pop("growths")]
         return cls(**members)
 
     def keys(self):
@@ -50,8 +52,14 @@ class Record:
     def __repr__(self):
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.__dict__.items())})"
 
+    def to_frame(self):
+        """A pandas DataFrame with one row; records within it have their members as columns, "raw.scale" for example."""
+        import pandas
+
+        return pandas.json_normalize(self.to_dict())
+
     def _repr_html_(self):
-        return html_table(["", ""], self.__dict__.items())
+        return html_table(["", ""], [(name, _cell(name, value)) for name, value in self.__dict__.items()])
 
 
 def shown(value):
@@ -60,7 +68,25 @@ def shown(value):
         return ""
     if isinstance(value, float):
         return "" if math.isnan(value) else f"{value:.4g}"
+    if isinstance(value, Record):
+        return ", ".join(f"{name} {shown(_cell(name, one))}" for name, one in value.__dict__.items())
+    if isinstance(value, (list, tuple)) and value and isinstance(value[0], Record):
+        return f"{len(value)} records"
     return str(value)
+
+
+def _cell(name, value):
+    """Bytes are shown in the unit that fits; frames have the numbers."""
+    is_bytes = name.endswith("bytes") or name in ("budget", "gradients", "activations", "workspace", "whole batch")
+    return as_bytes(value) if is_bytes and isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _cells(columns, rows):
+    return [[_cell(name, value) for name, value in zip(columns, row)] for row in rows]
+
+
+def _is_numeric(rows, column):
+    return all(isinstance(row[column], (int, float)) or row[column] is None for row in rows)
 
 
 def as_bytes(count):
@@ -73,9 +99,9 @@ def as_bytes(count):
 
 def text_table(columns, rows):
     """Columns of text: numbers to the right, everything else to the left."""
-    cells = [[shown(value) for value in row] for row in rows]
+    cells = [[shown(value) for value in row] for row in _cells(columns, rows)]
     widths = [max([len(name)] + [len(row[i]) for row in cells]) for i, name in enumerate(columns)]
-    numeric = [all(isinstance(row[i], (int, float)) or row[i] is None for row in rows) for i in range(len(columns))]
+    numeric = [_is_numeric(rows, i) for i in range(len(columns))]
 
     def line(row):
         return "  ".join(cell.rjust(w) if right else cell.ljust(w) for cell, w, right in zip(row, widths, numeric)).rstrip()
@@ -84,12 +110,19 @@ def text_table(columns, rows):
 
 
 def html_table(columns, rows, caption=""):
-    def row(tag, cells):
-        return "<tr>" + "".join(f"<{tag}>{html.escape(shown(cell))}</{tag}>" for cell in cells) + "</tr>"
+    """A table for notebooks, which brings its own alignment: numbers to the right, the caption above on one line."""
+    rows = list(rows)
+    align = ["right" if rows and _is_numeric(rows, i) else "left" for i in range(len(columns))]
 
-    head = f"<caption>{html.escape(caption)}</caption>" if caption else ""
-    body = "".join(row("td", one) for one in rows)
-    return f"<table>{head}<thead>{row('th', columns)}</thead><tbody>{body}</tbody></table>"
+    def row(tag, cells):
+        styled = (f'<{tag} style="text-align:{side};padding:2px 8px">{html.escape(shown(cell))}</{tag}>' for side, cell in zip(align, cells))
+        return "<tr>" + "".join(styled) + "</tr>"
+
+    style = "caption-side:top;text-align:left;white-space:nowrap;padding:2px 8px"
+    head = f'<caption style="{style}">{html.escape(caption)}</caption>' if caption else ""
+    body = "".join(row("td", one) for one in _cells(columns, rows))
+    titles = f"<thead>{row('th', columns)}</thead>" if any(columns) else ""
+    return f"<table>{head}{titles}<tbody>{body}</tbody></table>"
 
 
 class Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import html
 import os
 import pathlib
 import tempfile
@@ -13,7 +14,7 @@ import numpy as np
 from . import _errors, _training, loaders, loop, sources
 from . import _native as n
 from ._context import Context
-from ._facts import Record, Table, as_bytes, text_table
+from ._facts import Record, Table, as_bytes, html_table, text_table
 from .callbacks import Caller
 from .dataset import Dataset, as_dataset
 from .history import History
@@ -425,7 +426,7 @@ class Model:
     @property
     def layers(self) -> list[Record]:
         """The layers in Keras's order: name, class_name, shape of one output sample, parameters, and `inputs`, the name of the layer
-        that each input comes from and which of its uses."""
+        that each input comes from, None for the samples, and which of its uses."""
         found, facts = [], n.bw_layer_facts()
         with self.context as context:
             for i in range(self.facts.layers):
@@ -433,7 +434,7 @@ class Model:
                 found.append(Record.of(facts))
                 found[-1].inputs = [self._layer_input(i, k) for k in range(facts.inputs)]
         for layer in found:
-            layer.inputs = [(found[at].name, use) for at, use in layer.inputs]
+            layer.inputs = [(found[at].name if at >= 0 else None, use) for at, use in layer.inputs]
         return found
 
     def _layer_input(self, layer, number):
@@ -506,16 +507,25 @@ class Model:
 
     # ---- Showing
 
-    def summary(self, print_fn: Callable[[str], Any] = print) -> None:
-        """Prints the layers as a table."""
+    def _table(self):
+        return ["layer", "type", "output", "parameters"], [(one.name, one.class_name, one.shape, one.parameters) for one in self.layers]
+
+    def _totals(self):
         facts = self.facts
-        rows = [(one.name, one.class_name, one.shape, one.parameters) for one in self.layers]
         total = facts.trainable + facts.non_trainable
-        print_fn(
-            f'Model "{facts.name}"\n\n{text_table(["layer", "type", "output", "parameters"], rows)}\n\n'
+        return (
             f"parameters: {total:,} ({as_bytes(4 * total)}), trainable {facts.trainable:,}, others {facts.non_trainable:,}; "
             f"the optimizer keeps {facts.optimizer:,} numbers"
         )
+
+    def summary(self, print_fn: Callable[[str], Any] = print) -> None:
+        """Prints the layers as a table."""
+        print_fn(f'Model "{self.facts.name}"\n\n{text_table(*self._table())}\n\n{self._totals()}')
+
+    def _repr_html_(self):
+        if not self.built:
+            return f"<pre>{html.escape(repr(self))}</pre>"
+        return html_table(*self._table(), f'Model "{self.facts.name}"') + f"<p>{html.escape(self._totals())}</p>"
 
     def __repr__(self):
         if not self.built:

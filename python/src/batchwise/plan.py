@@ -38,7 +38,7 @@ def plan(model: Any, x: Any = None, y: Any = None, batch_size: Any = 32, **optio
 class BatchPlan(Table):
     """The plan of one batch size: `facts`, the bytes by item (`items`), and a row for each layer."""
 
-    columns = ["layer", "output", "parameters", "gradients", "activations", "workspace", "whole batch"]
+    columns = ["layer", "output", "parameter bytes", "gradients", "activations", "workspace", "whole batch"]
 
     def __init__(self, handle):
         facts = n.lib.bw_plan_facts(handle.pointer)
@@ -62,7 +62,7 @@ class Plan(Table):
     def __init__(self, plans):
         self.plans = plans
         self.rows = [tuple(getattr(one.facts, name) for name in self.columns) for one in plans]
-        self.caption = "Memory in bytes; whole_batch_bytes is what a system needs that holds the whole batch"
+        self.caption = "Memory; whole_batch_bytes is what a system needs that holds the whole batch"
 
     def __getitem__(self, index):
         return self.plans[index]

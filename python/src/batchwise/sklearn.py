@@ -68,7 +68,7 @@ class _Network(BaseEstimator):
         *,
         layers=None,
         solver="adam",
-        alpha=0.0001,
+        alpha="auto",
         batch_size="auto",
         learning_rate_init=0.003,
         max_iter=200,
@@ -105,9 +105,10 @@ class _Network(BaseEstimator):
     # ---- The network
 
     def _expression(self, outputs, activation):
-        """Hidden layers of the given sizes, each weight with scikit-learn's penalty alpha / 2 * w^2, or the user's own layers."""
+        """Hidden layers of the given sizes, each weight with scikit-learn's penalty alpha / 2 * w^2 / samples, or the user's layers."""
         sizes = np.atleast_1d(self.hidden_layer_sizes) if self.hidden_layer_sizes is not None else ()
-        penalty = f",kernel_regularizer=l2({self.alpha / 2:.9g})" if self.alpha else ""
+        alpha = self._alpha if self.alpha == "auto" else self.alpha
+        penalty = f",kernel_regularizer=l2({alpha / 2 / self.n_samples_:.9g})" if alpha else ""
         hidden = self.layers
         if hidden is None:
             hidden = " ".join(f"dense({int(size)},{self.activation}{penalty})" for size in sizes)
@@ -132,12 +133,15 @@ class _Network(BaseEstimator):
     # ---- Training
 
     def _prepare(self, x, y, weights):
-        """Drops samples without weight, and scales the others to a mean of 1, so that a weight of two counts as two samples do."""
+        """Drops samples without weight, and scales the others to a mean of 1, so that a weight of two counts as two samples do. There
+        are as many as the weights say, but not fewer than rows, since some give weights that sum to 1."""
+        self.n_samples_ = len(x)
         if weights is not None:
             used = weights > 0
             if not used.any():
                 raise ValueError("sample_weight: no sample has a weight above 0")
             x, y, weights = x[used], y[used], weights[used]
+            self.n_samples_ = max(len(x), float(weights.sum()))
             weights = weights / weights.mean()
         return x, y, weights
 
@@ -216,10 +220,12 @@ class Classifier(ClassifierMixin, _Network):
     """Classes of any kind, by a softmax over them.
 
     Parameters: hidden_layer_sizes and activation, or `layers`, a model expression without its last layer; solver, any optimizer of the
-    library; alpha, an L2 penalty; batch_size ("auto": 32, or all of at most 64 samples); learning_rate_init; max_iter, the most
+    library; alpha, an L2 penalty, divided by the number of samples ("auto": 2.5, or 8 for numbers); batch_size ("auto": 32, or all of at most 64 samples); learning_rate_init; max_iter, the most
     epochs; training ends when the loss has not fallen by tol for n_iter_no_change epochs, or, with early_stopping, that of a
     validation_fraction; standardise; warm_start; memory, a budget in bytes; n_jobs; random_state; verbose.
     """
+
+    _alpha = 2.5
 
     def fit(self, X, y, sample_weight=None):
         self._check_parameters()
@@ -280,6 +286,8 @@ class Classifier(ClassifierMixin, _Network):
 
 class Regressor(RegressorMixin, _Network):
     """Numbers, one or several for each sample, by a linear last layer and the mean squared error. Parameters as for Classifier."""
+
+    _alpha = 8.0
 
     def fit(self, X, y, sample_weight=None):
         self._check_parameters()
