@@ -198,7 +198,11 @@ static bw_status bind_instruction(binder *b, const bwi_instruction *i, int size,
     if (i->pass == BWI_PASS_STORE || i->pass == BWI_PASS_LOAD) {
         bound->stored = b->program->stored[i->dst];
         bound->spilled = b->program->fate[i->dst] == BWI_FATE_SPILL;
-        bound->bytes = bwi_plan_value_bytes(exec->plan, &b->program->program.values[i->dst], (int64_t)1 << size);
+        const bwi_value *value = &b->program->program.values[i->dst];
+        bound->bytes = bwi_plan_value_bytes(exec->plan, value, (int64_t)1 << size);
+        if (exec->plan->store_by_sample) { /* also of a workspace */
+            bound->bytes = bwi_plan_value_bytes(exec->plan, value, exec->plan->tile) >> (exec->plan->sizes - 1 - size);
+        }
     } else if (i->pass == BWI_PASS_ADD) {
         bound->call.bound = bwi_unconst(&i->adds); /* it only reads them */
     } else if (i->node->op->flags & BWI_OP_INPUT) {

@@ -372,7 +372,9 @@ bw_status bwi_exec_feed(bwi_exec *exec, int program, const bwi_piece *piece, flo
     if (piece->count < 1) {
         return bwi_fail(exec->ctx, BW_INVALID_ARGUMENT, "batch: expected at least 1 sample, got %lld", (long long)piece->count);
     }
-    if (training && (plan->store_slot || plan->spill_slot) && bwi_tiles_of(piece->count, plan->tile) > plan->most_tiles) {
+    int64_t tiles = bwi_tiles_of(piece->count, plan->tile);
+    bool beyond = plan->store_by_sample ? piece->count > plan->store_tiles * plan->tile : tiles > plan->most_tiles;
+    if (training && (plan->store_slot || plan->spill_slot) && beyond) {
         return bwi_fail(exec->ctx, BW_INVALID_ARGUMENT, "batch: the plan is for batches of at most %lld samples, got %lld",
                         (long long)plan->batch, (long long)piece->count);
     }
@@ -390,7 +392,7 @@ bw_status bwi_exec_feed(bwi_exec *exec, int program, const bwi_piece *piece, flo
     bw_status status = feed_piece(exec, program, piece, predictions);
     if (status == BW_OK) {
         exec->samples += piece->count;
-        exec->tiles += bwi_tiles_of(piece->count, plan->tile);
+        exec->tiles += tiles;
     } else {
         bwi_exec_clear(exec);
     }

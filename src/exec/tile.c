@@ -82,9 +82,20 @@ static bw_status move_stored(const bwi_exec *exec, const bwi_bound *b, int64_t s
     return BW_OK;
 }
 
+/* Moves a value of the whole tile. */
+static bw_status move_tile(const bwi_exec *exec, const bwi_bound *b, const bwi_tile *tile, int64_t k)
+{
+    if (!exec->plan->store_by_sample) {
+        return move_stored(exec, b, slot_of(exec, k), 0, b->bytes, tile->error);
+    }
+    int64_t first = tile->position - exec->samples;
+    size_t one = b->bytes / (size_t)tile->samples, inside = (size_t)(first % exec->plan->tile);
+    return move_stored(exec, b, first / exec->plan->tile, one * inside, b->bytes, tile->error);
+}
+
 static inline bw_status run_bound(const bwi_exec *exec, const bwi_bound *b, const bwi_tile *tile, int64_t k)
 {
-    return b->run ? b->run(&b->call, tile) : move_stored(exec, b, slot_of(exec, k), 0, b->bytes, tile->error);
+    return b->run ? b->run(&b->call, tile) : move_tile(exec, b, tile, k);
 }
 
 /* One instruction begins where the one before ended, so that the clock is read once for each. */
@@ -340,17 +351,21 @@ static bw_status replay_sample(bwi_exec *exec, int phase, int64_t index, int64_t
  * the phases before again, by way of the first slot. */
 static bw_status replay_tile(bwi_exec *exec, int phase, int64_t k, bool find_nonfinite)
 {
-    bool again = exec->plan->ranks > 1;
-    int64_t first;
+    bool again = exec->plan->ranks > 1, by_sample = exec->plan->store_by_sample;
+    int64_t first, tile = exec->plan->tile;
     int size;
-    bwi_tile_at(exec->piece.count, exec->plan->tile, k, &first, &size);
+    bwi_tile_at(exec->piece.count, tile, k, &first, &size);
+    int64_t slot = by_sample ? first / tile : k;
     for (int64_t i = 0; i < (int64_t)1 << size; i++) {
         if (bwi_cancelled(exec->ctx)) {
             return BW_CANCELLED;
         }
         for (int at = again ? 0 : phase; at <= phase; at++) {
             bw_status status = again ? bwi_exec_prologues(exec, at) : BW_OK;
-            status = status != BW_OK ? status : replay_sample(exec, at, first + i, again ? 0 : k, i, find_nonfinite && at == phase);
+            if (status == BW_OK) {
+                status = replay_sample(exec, at, first + i, again ? 0 : slot, by_sample ? (first + i) % tile : i,
+                                       find_nonfinite && at == phase);
+            }
             if (status != BW_OK) {
                 return status;
             }

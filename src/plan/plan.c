@@ -268,6 +268,32 @@ static bool only_trains(const bwi_plan *plan)
     return only;
 }
 
+/* Whether a tile's workspaces take no more bytes for a sample than those of a full tile, so that they fit their samples' place. */
+static bool is_by_sample(const bwi_plan *plan)
+{
+    for (int n = 0; n < plan->graph.count; n++) {
+        const bwi_plan_needs *needs = &plan->needs[(size_t)n * BWI_MAX_SIZES], *full = &needs[plan->sizes - 1];
+        for (int s = 0; s < plan->sizes; s++) {
+            if (needs[s].workspace > full->workspace >> (plan->sizes - 1 - s) || full->workspace % (size_t)plan->tile > 0) {
+                return false;
+            }
+        }
+    }
+    return plan->ranks == 1;
+}
+
+/* The slots of a store. A remainder has a tile for each of its bits, and with several ranks these belong to some of them, so that each
+ * tile has a slot of its own; one rank keeps samples in their order. */
+static void count_slots(bwi_plan *plan)
+{
+    int64_t last = plan->most_tiles % plan->lanes; /* in a round of all lanes that is not complete */
+    plan->store_by_sample = is_by_sample(plan);
+    plan->store_tiles = plan->most_tiles / plan->lanes * plan->lane_slots + (last < plan->lane_slots ? last : plan->lane_slots);
+    if (plan->keep && plan->store_by_sample) {
+        plan->store_tiles = plan->batch / plan->tile + (plan->batch % plan->tile > 0);
+    }
+}
+
 /* Lays the plan out as chosen; what is kept for a whole batch gives way to everything else. */
 static bw_status try_choice(attempt *a, const bwi_choice *c)
 {
@@ -281,9 +307,10 @@ static bw_status try_choice(attempt *a, const bwi_choice *c)
     plan->segments = c->segments;
     plan->sizes = 64 - __builtin_clzll((unsigned long long)c->tile);
     plan->most_tiles = plan->keep ? bwi_most_tiles(plan->batch, plan->tile) : 0;
-    int64_t last = plan->most_tiles % plan->lanes; /* in a round of all lanes that is not complete */
-    plan->store_tiles = plan->most_tiles / plan->lanes * plan->lane_slots + (last < plan->lane_slots ? last : plan->lane_slots);
     bw_status status = bwi_plan_prepare(plan, &a->scratch);
+    if (status == BW_OK) {
+        count_slots(plan);
+    }
     find_budget(a);
     size_t weights = status == BW_OK ? deferred_weights(plan) : 0;
     plan->split_tiles = c->split ? split_tiles_of(plan, weights) : 0;

@@ -110,7 +110,8 @@ struct bwi_plan {
     int segments;              /* by which a tile's backward pass computes the forward pass again; 1: it does not */
     int64_t batch, window;
     int64_t most_tiles, store_tiles; /* of a batch that is known; those of them that a rank may have */
-    int64_t requested_tile;          /* what the request or the model asked for, before the budget was applied */
+    bool store_by_sample;   /* smaller tiles share a slot, each value at its samples' place; otherwise each tile has a slot */
+    int64_t requested_tile; /* what the request or the model asked for, before the budget was applied */
     int requested_lanes, requested_workers;
     int split_tiles;  /* tiles that run together, their layers split over workers; 0: none */
     bool joined;      /* the lanes share one buffer of the gradients that are deferred, which those of every window are */

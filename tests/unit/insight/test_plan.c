@@ -134,6 +134,9 @@ static void tiles_cost_no_more_than_the_batch(void **state)
         "input(32,32,3) conv2d(16,3,padding=same) batchnorm a=relu conv2d(16,3,padding=same) batchnorm relu "
         "conv2d(16,3,padding=same) "
         "batchnorm add(a) relu conv2d(32,1,strides=2) batchnorm relu global_avgpool2d dense(10,softmax)",
+        /* As the ends of ResNet50 and MobileNet: few pixels, many weights, a phase for each normalisation. */
+        "input(4,4,128) conv2d(256,1,strides=2) batchnorm relu conv2d(128,3,padding=same) batchnorm relu conv2d(512,1) "
+        "batchnorm relu conv2d(128,1) batchnorm relu conv2d(512,1) batchnorm relu global_avgpool2d dense(10,softmax)",
     };
     static const int64_t batches[] = {32, 256, 1024};
     bw_context_options opening = BW_CONTEXT_OPTIONS_DEFAULT;
