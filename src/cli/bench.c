@@ -177,6 +177,8 @@ typedef struct result {
     double seconds; /* in the measured epochs, like the next two */
     int64_t samples, steps;
     double sample_flops;
+    double sample_bytes; /* that must move at least; of a user's model, like the next */
+    bw_machine machine;  /* what it can do at best */
     int64_t parameters;
     uint64_t hash;
     bw_run_facts facts;
@@ -224,16 +226,20 @@ static double count_flops(const bw_model *model, const workload *work, int64_t *
     return sum;
 }
 
-/* Counts the operations of any model from the profile, which counts by the layers' definitions; NaN if no step was timed. */
-static double profiled_flops(const bw_history *history)
+/* Counts the operations and bytes of any model from the profile, which counts by the layers' definitions; NaN if no step was timed. */
+static void count_work(result *measured, const bw_history *history)
 {
     bw_profile_facts facts = bw_history_profile(history);
-    double sum = 0;
+    double flops = 0, bytes = 0;
     for (int i = 0; i < facts.parts; i++) {
         bw_part part;
-        sum += bw_history_part(history, i, &part) == BW_OK ? part.flops : 0;
+        bool there = bw_history_part(history, i, &part) == BW_OK;
+        flops += there ? part.flops : 0;
+        bytes += there ? part.bytes : 0;
     }
-    return facts.parts > 0 && facts.samples > 0 ? sum / facts.samples : (double)NAN;
+    bool timed = facts.parts > 0 && facts.samples > 0;
+    measured->sample_flops = timed ? flops / facts.samples : (double)NAN;
+    measured->sample_bytes = timed ? bytes / facts.samples : (double)NAN;
 }
 
 static int64_t count_parameters(const bw_model *model)
@@ -258,7 +264,7 @@ static bw_status fit(result *measured, const arguments *given, bw_model *model, 
     bw_status status = bw_fit(model, data, &fitting, &history);
     if (status == BW_OK) {
         if (given->model) {
-            measured->sample_flops = profiled_flops(history);
+            count_work(measured, history);
             measured->parameters = count_parameters(model);
         } else {
             measured->sample_flops = count_flops(model, measured->work, &measured->parameters);
@@ -379,6 +385,7 @@ static int measure_own(result *measured, const arguments *given, bw_context *ctx
     *measured =
         (result){.work = &work, .batch = count >= 0 && count < given->batch ? count : given->batch, .warmup = given->warmup};
     status = fit(measured, given, model, data);
+    status = status == BW_OK ? bw_machine_limits(ctx, &measured->machine) : status;
     if (status != BW_OK) {
         cli_fail("%s", status == BW_CANCELLED ? "interrupted" : bw_message(ctx));
     }
@@ -415,6 +422,39 @@ static double gflops(const result *measured)
     return samples_per_s(measured) * measured->sample_flops * 1e-9;
 }
 
+static double gb_per_s(const result *measured)
+{
+    return samples_per_s(measured) * measured->sample_bytes * 1e-9;
+}
+
+/* Of what the workers could do at best: all cores, or as many times one core as there are workers, if these are fewer. */
+static double share(const result *measured, double rate, double core, double all)
+{
+    double limit = measured->facts.workers * core < all ? measured->facts.workers * core : all;
+    return limit > 0 ? rate * 1e9 / limit : (double)NAN;
+}
+
+static double gflops_share(const result *measured)
+{
+    return share(measured, gflops(measured), measured->machine.core_flops, measured->machine.flops);
+}
+
+static double gb_share(const result *measured)
+{
+    return share(measured, gb_per_s(measured), measured->machine.core_bandwidth, measured->machine.bandwidth);
+}
+
+/* Says what the step reaches of the machine's limits; both can exceed 100 percent, as a profile explains. */
+static void print_limits(const result *measured)
+{
+    const bw_machine *m = &measured->machine;
+    printf("%.2f GFLOP/s are %.0f percent and %.2f GB/s %.0f percent of what %d worker%s can do here%s.\n", gflops(measured),
+           100 * gflops_share(measured), gb_per_s(measured), 100 * gb_share(measured), measured->facts.workers,
+           measured->facts.workers == 1 ? "" : "s", m->busy ? " (or less: other programs ran while that was measured)" : "");
+    puts("Operations are counted by definition, which Winograd's algorithm beats; bytes may come from caches.");
+}
+
+/* The machine's limits are known for a user's model only. */
 static void print_json(cli_json *json, const result *measured)
 {
     cli_json_object(json, NULL);
@@ -429,6 +469,11 @@ static void print_json(cli_json *json, const result *measured)
     cli_json_bytes(json, "planned_bytes", measured->facts.planned_bytes);
     cli_json_real(json, "gflops", gflops(measured));
     cli_json_real(json, "sample_flops", measured->sample_flops);
+    if (measured->machine.cores > 0) {
+        cli_json_real(json, "gb_per_s", gb_per_s(measured));
+        cli_json_real(json, "gflops_share", gflops_share(measured));
+        cli_json_real(json, "gb_share", gb_share(measured));
+    }
     cli_json_whole(json, "parameters", measured->parameters);
     cli_json_hash(json, "hash", measured->hash);
     cli_json_whole(json, "tile", measured->facts.tile);
@@ -512,6 +557,9 @@ static int bench(const arguments *given, result *list, size_t count)
         }
         if (!given->json) {
             print_row(&list[i]);
+        }
+        if (!given->json && given->model) {
+            print_limits(&list[i]);
         }
     }
     if (given->json) { /* only now, since all measurements have succeeded */

@@ -227,6 +227,7 @@ static size_t list_count(const bwi_phase *phase)
     return count;
 }
 
+/* The list has at most twice the instructions; what is not used of it would count as bookkeeping, so it is copied. */
 static bw_status rewrite(segmenter *s)
 {
     bw_context *ctx = s->plan->ctx;
@@ -244,8 +245,13 @@ static bw_status rewrite(segmenter *s)
         }
     }
     bwi_release(ctx, s->phase->instructions);
-    s->phase->instructions = s->made;
-    s->phase->count = s->made_count;
+    s->phase->instructions = bwi_allocate(ctx, (size_t)s->made_count, sizeof *s->made);
+    s->failed = s->failed || !s->phase->instructions;
+    for (int n = 0; s->phase->instructions && n < s->made_count; n++) {
+        s->phase->instructions[n] = s->made[n];
+    }
+    bwi_release(ctx, s->made);
+    s->phase->count = s->phase->instructions ? s->made_count : 0;
     return s->failed ? BW_RESOURCE_EXHAUSTED : BW_OK;
 }
 

@@ -66,3 +66,12 @@ expect_usage '--workload and --model exclude each other' bench --workload linear
 expect_usage '--model: expected --data D beside it, or --shape' bench --model 'dense(1)'
 expect_usage '--data, --shape, --optimizer and --loss belong to --model' bench --workload linear2 --shape 3
 finish
+
+# Of a model, the shares of the machine's limits: none of them is zero, and both follow from the rates.
+run bench --model 'dense(32,relu) dense(4)' --shape 16 --batch 64 --epochs 20 --json
+expect_code 0 'bench --model'
+for key in gb_per_s gflops_share gb_share; do
+    expect_pattern out "\"$key\": [0-9]" 'bench --model: shares'
+done
+run bench --model 'dense(32,relu) dense(4)' --shape 16 --batch 64 --epochs 20
+expect_pattern out 'GFLOP/s are [0-9]+ percent and [0-9.]+ GB/s [0-9]+ percent of what [0-9]+ workers? can do here' 'bench --model: the sentence'

@@ -22,20 +22,27 @@ static void check_refusal(const run *refused)
     }
 }
 
+/* Its activations outweigh everything else, so that segments pay. */
+static const model_row deep = {"conv2d(16,3,tanh,padding=same) conv2d(16,3,tanh,padding=same) conv2d(16,3,tanh,padding=same) "
+                               "conv2d(16,3,tanh,padding=same) conv2d(16,3,tanh,padding=same) conv2d(4,3,tanh,strides=3) flatten "
+                               "dense(10,softmax)",
+                               false, 1};
+
 /* As a budget asks: values of a batch kept, computed again or spilled, activations in segments; the same bits. A tile of one sample
  * and one worker from the beginning on; fewer lanes, which are the last resort, are another order of sums. */
 static void test_budgets(void **state)
 {
     (void)state;
     int kept_less = 0, spilled = 0, segmented = 0;
-    for (size_t m = 0; m < BWI_COUNT(models); m++) {
-        run roomy = run_of(&models[m]);
+    for (size_t m = 0; m <= BWI_COUNT(models); m++) {
+        const model_row *model = m < BWI_COUNT(models) ? &models[m] : &deep;
+        run roomy = run_of(model);
         roomy.options.tile = 1;
         execute(&roomy);
         assert_true(roomy.facts.segments == 1 && roomy.facts.spilled_bytes == 0);
         size_t budget = roomy.facts.planned_bytes - 1;
         for (;; budget -= budget / 12) {
-            run tight = run_of(&models[m]);
+            run tight = run_of(model);
             tight.options.tile = 1;
             tight.options.memory = budget;
             train(&tight);
