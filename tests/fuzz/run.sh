@@ -29,7 +29,7 @@ for target in "${targets[@]}"; do
     done
     dictionary=tests/fuzz/$target.dict
     log=$folder/fuzz/$target.log
-    # A second for a file would do; with sanitizers, and on a machine that does other things, too, it takes twenty times as long.
+    # A file has a second of the processor's time, five with sanitizers (fuzz.h); the limit here is for those that never end.
     if "$fuzz" --target="$target" -max_total_time="$seconds" -timeout=25 -malloc_limit_mb=64 -rss_limit_mb=1024 -max_len=65536 \
         ${FUZZ_OPTIONS:-} $([ ! -f "$dictionary" ] || echo "-dict=$dictionary") \
         -print_final_stats=1 -artifact_prefix="$folder/fuzz/failed/$target-" "$corpus" >"$log" 2>&1; then

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "data/internal.h"
 #include "format/format.h"
@@ -314,6 +315,13 @@ const char *fuzz_name(int index)
     return index >= 0 && (size_t)index < BWI_COUNT(targets) ? targets[index].name : NULL;
 }
 
+static double processor_seconds(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
 void fuzz_run(const fuzz_target *target, const uint8_t *bytes, size_t size)
 {
     world w = {.bytes = bytes, .size = size};
@@ -347,9 +355,13 @@ void fuzz_run(const fuzz_target *target, const uint8_t *bytes, size_t size)
         w.values_size = w.size - manifest;
         w.size = manifest;
     }
+    double began = processor_seconds();
     bw_context *ctx = bw_open(&options);
     target->run(ctx, target, &w);
     bw_close(ctx);
+    if (processor_seconds() - began > FUZZ_SECONDS) {
+        stop("a file takes too long");
+    }
     if (w.live != 0 || w.used != 0) {
         stop("memory, a mapping or an open file is left");
     }
