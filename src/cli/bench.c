@@ -275,16 +275,20 @@ static bw_status fit(result *measured, const arguments *given, bw_model *model, 
     return status;
 }
 
-/* A workload has a context of its own, so that nothing of one is left for the next. */
-static int measure(result *measured, const arguments *given)
+static bw_context *open_context(const arguments *given)
+{
+    return cli_session_open((cli_session){.workers = given->workers, .exact_kernels = given->exact_kernels, .ranks = true});
+}
+
+/* A workload has a context of its own, so that nothing of one is left for the next; but ranks come together once, and share one. */
+static int measure(result *measured, const arguments *given, bw_context *shared)
 {
     samples made;
     if (!samples_make(&made, measured->work, 1, given->seed)) {
         return cli_fail("no memory for the samples of workload '%s'", measured->work->name);
     }
     int code = CLI_FAILURE;
-    bw_context *ctx =
-        cli_session_open((cli_session){.workers = given->workers, .exact_kernels = given->exact_kernels, .ranks = true});
+    bw_context *ctx = shared ? shared : open_context(given);
     if (ctx) {
         bw_model *model = bw_model_parse(ctx, measured->work->model);
         bw_dataset *data = bw_from_arrays(ctx, &made.inputs, &made.targets, NULL);
@@ -294,7 +298,7 @@ static int measure(result *measured, const arguments *given)
         if (status != BW_OK) {
             cli_fail("%s: %s", measured->work->name, status == BW_CANCELLED ? "interrupted" : bw_message(ctx));
         }
-        code = cli_session_close(ctx, code);
+        code = shared ? code : cli_session_close(ctx, code);
     }
     samples_free(&made);
     return code;
@@ -395,8 +399,7 @@ static int measure_own(result *measured, const arguments *given, bw_context *ctx
 static int measure_model(result *measured, const arguments *given)
 {
     samples made = {.x = NULL};
-    bw_context *ctx =
-        cli_session_open((cli_session){.workers = given->workers, .exact_kernels = given->exact_kernels, .ranks = true});
+    bw_context *ctx = open_context(given);
     if (!ctx) {
         return CLI_FAILURE;
     }
@@ -550,19 +553,20 @@ static int bench(const arguments *given, result *list, size_t count)
     if (!given->json) {
         printf("%-12s %7s %12s %11s %8s %11s %11s\n", "workload", "batch", "samples/s", "step us", "GFLOP/s", "peak", "planned");
     }
-    for (size_t i = 0; i < count; i++) {
-        int code = given->model ? measure_model(&list[i], given) : measure(&list[i], given);
-        if (code != CLI_SUCCESS) {
-            return code;
-        }
-        if (!given->json) {
+    bool together = cli_ranks_count() > 1 && !given->model;
+    bw_context *shared = together ? open_context(given) : NULL;
+    int code = together && !shared ? CLI_FAILURE : CLI_SUCCESS;
+    for (size_t i = 0; i < count && code == CLI_SUCCESS; i++) {
+        code = given->model ? measure_model(&list[i], given) : measure(&list[i], given, shared);
+        if (code == CLI_SUCCESS && !given->json) {
             print_row(&list[i]);
         }
         if (!given->json && given->model) {
             print_limits(&list[i]);
         }
     }
-    if (given->json) { /* only now, since all measurements have succeeded */
+    code = shared ? cli_session_close(shared, code) : code;
+    if (code == CLI_SUCCESS && given->json) { /* only now, since all measurements have succeeded */
         if (count > 1) {
             cli_json_object(&json, NULL);
             cli_json_array(&json, "results");
@@ -576,7 +580,7 @@ static int bench(const arguments *given, result *list, size_t count)
         }
         putchar('\n');
     }
-    return CLI_SUCCESS;
+    return code;
 }
 
 /* Checks the combination of options: a workload brings data, loss and optimizer; a model needs data, or the shape of random

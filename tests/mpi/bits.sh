@@ -60,6 +60,21 @@ train --epochs 6 --run elastic --resume --quiet
 expect_code 0 'gone on with by one'
 cmp -s whole/model.keras elastic/model.keras || fail 'elastic: expected the model of a run that was never stopped'
 
+# Several workloads of bench, one after the other.
+run bench --workload linear2,logistic10:64 --json
+hashes=$(grep -o '"hash": "[^"]*"' out)
+ranks 2 bench --workload linear2,logistic10:64 --workers 1 --json
+expect_code 0 'bench'
+expect_equal "$hashes" "$(grep -o '"hash": "[^"]*"' out)" 'bench: hashes of two workloads'
+
+# TensorBoard and run directory come from the first rank alone: as many files as of one rank, with one line for each epoch.
+train --epochs 2 --run alone --tensorboard board1 --quiet
+ranks 3 train --model "$model" --data "$digits" --scale 1/16 --epochs 2 --workers 1 --run together --tensorboard board3 --quiet
+expect_code 0 'TensorBoard on three ranks'
+expect_equal "$(find board1 -type f | wc -l)" "$(find board3 -type f | wc -l)" 'TensorBoard: files'
+expect_equal "$(ls alone)" "$(ls together)" 'run directory: files'
+cmp -s alone/history.csv together/history.csv || fail 'run directory: expected the history of one rank'
+
 # The other commands run once.
 ranks 2 eval --model one.keras --data "$digits" --json
 expect_code 0 'eval'
