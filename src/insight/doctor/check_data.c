@@ -140,9 +140,10 @@ bool bwi_check_unscaled_inputs(const bwi_doctor *d, bwi_finding *found)
         if (largest > LARGE) {
             fix_scale(d, found, field);
             return bwi_found(found, BW_SEVERITY_WARNING,
-                             "%lld of %lld %ss of %s have a root mean square above %d; %s has %.4g, with values from %g to %g",
-                             (long long)large, (long long)field->features, what, field->name, LARGE,
-                             feature_text(text, d, field, worst), largest, (double)one->least, (double)one->most);
+                             "%lld of %lld %s%s of %s %s a root mean square above %d; %s has %.4g, with values from %g to %g",
+                             (long long)large, (long long)field->features, what, field->features == 1 ? "" : "s", field->name,
+                             large == 1 ? "has" : "have", LARGE, feature_text(text, d, field, worst), largest, (double)one->least,
+                             (double)one->most);
         }
         if (largest < small && largest > 0 && fabs(entry.scale) >= 0.1) {
             bwi_fix(found, "dataset = bw_standardise(dataset, NULL);", "--standardise, or a larger --scale");
