@@ -164,7 +164,9 @@ def send(request):
                 fail("a request without this host is answered: %r" % request[:300])
         elif manner == "breaks":
             plain.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    except (BrokenPipeError, ConnectionResetError, BlockingIOError):
+    except TimeoutError:
+        fail("neither read nor let go: %r" % request[:300])
+    except OSError:  # the server has ended the connection
         pass
     plain.close()
     return None
