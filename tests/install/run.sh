@@ -19,13 +19,16 @@ DESTDIR="$work/a b" cmake --install "$1" --prefix /usr >"$work/log"
 make -C "$top" -n install SETUP=no DESTDIR='a b' PREFIX='/c d' >"$work/log" # not piped: grep -q would not read to the end
 grep -qF 'DESTDIR="a b" cmake --install build --prefix "/c d"' "$work/log"
 
-# The sources in such a folder: configured, a file of the library compiled, a page of the command made.
+# The sources in such a folder: configured, a file of the library compiled, and a page of the command made, by its command alone, since
+# Ninja would build the library first.
 sources="$work/a b/sources"
 mkdir -p "$sources/tests"
 cp -r "$top"/{CMakeLists.txt,LICENSE,README.md,bench,cmake,completions,data,include,man,src,tools} "$sources"
 cp -r "$top"/tests/{bits,support} "$sources/tests"
 cmake -G Ninja -S "$sources" -B "$sources/build" -DBW_TESTS=OFF -DBW_ONE_STEP_OBJECT=OFF -DCMAKE_C_COMPILER="$cc" -DCMAKE_BUILD_TYPE=Debug >"$work/log" 2>&1 &&
-    ninja -C "$sources/build" CMakeFiles/batchwise_objects.dir/src/base/text.c.o embedded/cli_page_script.c >"$work/log" || { cat "$work/log"; exit 1; }
+    ninja -C "$sources/build" CMakeFiles/batchwise_objects.dir/src/base/text.c.o >"$work/log" || { cat "$work/log"; exit 1; }
+(cd "$sources/build" && mkdir -p embedded && ninja -t commands embedded/cli_page_script.c | tail -n 1 >"$work/embed.sh" && sh -e "$work/embed.sh")
+[ -s "$sources/build/embedded/cli_page_script.c" ] || { echo 'no page is made in a folder with a blank'; exit 1; }
 
 for file in bin/batchwise include/batchwise.h share/batchwise/digits.npz share/batchwise/begun.keras share/bash-completion/completions/batchwise \
     share/zsh/site-functions/_batchwise share/fish/vendor_completions.d/batchwise.fish; do
