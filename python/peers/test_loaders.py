@@ -142,7 +142,7 @@ def test_py_dataset(digits):
 
 def test_early_stopping_with_a_generator(digits):
     x, y = digits
-    stop = keras.callbacks.EarlyStopping("accuracy", patience=1)
+    stop = keras.callbacks.EarlyStopping("accuracy", patience=3)
     model = model_for(x)
 
     def forever():
