@@ -3,28 +3,30 @@
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 
-# oneDNN, version 2 or 3.
-if(BW_ONEDNN_ROOT)
-    set(where PATHS ${BW_ONEDNN_ROOT} PATH_SUFFIXES include lib lib64 NO_DEFAULT_PATH)
-endif()
-find_path(BW_ONEDNN_INCLUDE oneapi/dnnl/dnnl.h ${where} REQUIRED)
-find_library(BW_ONEDNN_LIBRARY dnnl ${where} REQUIRED)
+if(BW_ONEDNN)
+    # oneDNN, version 2 or 3.
+    if(BW_ONEDNN_ROOT)
+        set(where PATHS ${BW_ONEDNN_ROOT} PATH_SUFFIXES include lib lib64 NO_DEFAULT_PATH)
+    endif()
+    find_path(BW_ONEDNN_INCLUDE oneapi/dnnl/dnnl.h ${where} REQUIRED)
+    find_library(BW_ONEDNN_LIBRARY dnnl ${where} REQUIRED)
 
-# oneDNN computes with OpenMP, and its number of threads is set by calls to the runtime that it uses itself. Our own code
-# holds no OpenMP pragma, so nothing is compiled with -fopenmp; with clang that would bring a second runtime.
-find_library(BW_GOMP_LIBRARY libgomp.so.1)
-if(NOT BW_GOMP_LIBRARY)
-    foreach(compiler IN ITEMS ${CMAKE_C_COMPILER} gcc)
-        execute_process(COMMAND ${compiler} -print-file-name=libgomp.so OUTPUT_VARIABLE file
-            OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
-        if(IS_ABSOLUTE "${file}")
-            set(BW_GOMP_LIBRARY ${file} CACHE FILEPATH "libgomp, the OpenMP runtime that oneDNN uses" FORCE)
-            break()
-        endif()
-    endforeach()
-endif()
-if(NOT BW_GOMP_LIBRARY)
-    message(FATAL_ERROR "libgomp not found: install it (Debian: libgomp1) or set BW_GOMP_LIBRARY")
+    # oneDNN computes with OpenMP, and its number of threads is set by calls to the runtime that it uses itself. Our own code
+    # holds no OpenMP pragma, so nothing is compiled with -fopenmp; with clang that would bring a second runtime.
+    find_library(BW_GOMP_LIBRARY libgomp.so.1)
+    if(NOT BW_GOMP_LIBRARY)
+        foreach(compiler IN ITEMS ${CMAKE_C_COMPILER} gcc)
+            execute_process(COMMAND ${compiler} -print-file-name=libgomp.so OUTPUT_VARIABLE file
+                OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+            if(IS_ABSOLUTE "${file}")
+                set(BW_GOMP_LIBRARY ${file} CACHE FILEPATH "libgomp, the OpenMP runtime that oneDNN uses" FORCE)
+                break()
+            endif()
+        endforeach()
+    endif()
+    if(NOT BW_GOMP_LIBRARY)
+        message(FATAL_ERROR "libgomp not found: install it (Debian: libgomp1) or set BW_GOMP_LIBRARY")
+    endif()
 endif()
 
 pkg_check_modules(ZIP REQUIRED IMPORTED_TARGET libzip)
@@ -34,9 +36,13 @@ pkg_check_modules(JPEG REQUIRED IMPORTED_TARGET libjpeg) # libjpeg-turbo, or ano
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
 
 add_library(batchwise_dependencies INTERFACE)
-target_include_directories(batchwise_dependencies SYSTEM INTERFACE ${BW_ONEDNN_INCLUDE})
+if(BW_ONEDNN)
+    target_include_directories(batchwise_dependencies SYSTEM INTERFACE ${BW_ONEDNN_INCLUDE})
+    target_link_libraries(batchwise_dependencies INTERFACE ${BW_ONEDNN_LIBRARY} ${BW_GOMP_LIBRARY})
+    set(onednn_libraries -ldnnl -l:libgomp.so.1)
+endif()
 target_link_libraries(batchwise_dependencies INTERFACE
-    ${BW_ONEDNN_LIBRARY} ${BW_GOMP_LIBRARY} PkgConfig::ZIP PkgConfig::ZLIB PkgConfig::PNG PkgConfig::JPEG PkgConfig::JANSSON Threads::Threads m)
+    PkgConfig::ZIP PkgConfig::ZLIB PkgConfig::PNG PkgConfig::JPEG PkgConfig::JANSSON Threads::Threads m)
 
 # The same for those who link to the installed static library.
-set(BW_PRIVATE_LIBRARIES -ldnnl -l:libgomp.so.1 -lzip -lz -lpng -ljpeg -ljansson -pthread -lm)
+set(BW_PRIVATE_LIBRARIES ${onednn_libraries} -lzip -lz -lpng -ljpeg -ljansson -pthread -lm)

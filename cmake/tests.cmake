@@ -74,6 +74,10 @@ if(CMOCKA_FOUND)
     file(GLOB test_sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
         tests/unit/*/test_*.c tests/gradient/test_*.c tests/same/test_*.c tests/keras/test_*.c tests/fault/test_*.c
         tests/checked/test_*.c)
+    if(NOT BW_ONEDNN)
+        target_compile_definitions(batchwise_test INTERFACE BW_WITHOUT_ONEDNN)
+        list(REMOVE_ITEM test_sources tests/unit/kernel/test_convolution.c)
+    endif()
 endif()
 
 foreach(source IN LISTS test_sources)

@@ -5,7 +5,15 @@
 #include "kernel/kernel.h"
 
 extern const bwi_packing_kernels bwi_packing_host;           /* packing.c; of all tables here */
-extern const bwi_convolution_kernels bwi_convolution_onednn; /* onednn/convolution.c; of all tables here */
+extern const bwi_convolution_kernels bwi_convolution_onednn; /* onednn/convolution.c */
+extern const bwi_convolution_kernels bwi_convolution_direct; /* direct.c */
+
+/* The convolution of all tables here. */
+#ifdef BW_WITHOUT_ONEDNN
+#define BWI_CONVOLUTION bwi_convolution_direct
+#else
+#define BWI_CONVOLUTION bwi_convolution_onednn
+#endif
 
 /* Limits oneDNN to the instruction set of the table with that name. It has no effect once oneDNN has compiled anything. */
 void bwi_onednn_limit(const char *instruction_set);

@@ -107,6 +107,8 @@ const bwi_kernels *bwi_kernels_of(bw_context *ctx)
                  best()->name, name);
         return NULL;
     }
+#ifndef BW_WITHOUT_ONEDNN
     bwi_onednn_limit(ctx->kernels->name);
+#endif
     return ctx->kernels;
 }

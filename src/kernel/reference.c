@@ -503,7 +503,7 @@ const bwi_kernels bwi_kernels_reference = {
     BWI_FAMILIES(BWI_MEMBER)
 #undef BWI_MEMBER
         .packing = &bwi_packing_host,
-    .convolution = &bwi_convolution_onednn,
+    .convolution = &BWI_CONVOLUTION,
     .dense_forward = dense_forward,
     .dense_backward_data = dense_backward_data,
     .dense_backward_weights = dense_backward_weights,

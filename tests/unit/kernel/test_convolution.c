@@ -14,8 +14,14 @@
 
 #include <cmocka.h>
 
+/* test_direct.c includes this file to test the other implementation. */
+#ifdef TEST_DIRECT
+#define TESTED bwi_convolution_direct
+#else
+#define TESTED bwi_convolution_onednn
 /* oneDNN's; empties its cache of compiled primitives so that a leak check sees only what is lost. */
 int dnnl_set_primitive_cache_capacity(int capacity);
+#endif
 
 enum { VALID, SAME };
 enum { GUARD = 64 };
@@ -238,29 +244,29 @@ static void check_image(const bwi_conv_shape *s, const char *what, const bwi_ima
 static void run_twice(bw_context *ctx, const bwi_conv *conv, bwi_conv_pass pass, bwi_conv_memory memory, buffer *result,
                       buffer *bias)
 {
-    buffer scratch = buffer_make((bwi_convolution_onednn.facts(conv)->scratch_bytes + 3) / sizeof(float));
+    buffer scratch = buffer_make((TESTED.facts(conv)->scratch_bytes + 3) / sizeof(float));
     float *first = malloc(result->floats * sizeof(float));
     assert_non_null(first);
     memory.scratch = scratch.data;
     bwi_conv_run *run;
-    if (bwi_convolution_onednn.bind(ctx, &run, conv, pass, &memory) != BW_OK) {
+    if (TESTED.bind(ctx, &run, conv, pass, &memory) != BW_OK) {
         fail_msg("%s", bw_message(ctx));
     }
-    int setting = bwi_onednn_begin();
+    int setting = TESTED.begin();
     for (int time = 0; time < 2; time++) {
         memset(scratch.data, 0xff, scratch.floats * sizeof(float));
         memset(result->data, 0xff, result->floats * sizeof(float));
         if (bias) {
             memset(bias->data, 0xff, bias->floats * sizeof(float));
         }
-        assert_int_equal(bwi_convolution_onednn.execute(run), BW_OK);
+        assert_int_equal(TESTED.execute(run), BW_OK);
         if (time == 0) {
             memcpy(first, result->data, result->floats * sizeof(float));
         }
     }
-    bwi_onednn_end(setting);
+    TESTED.end(setting);
     assert_memory_equal(first, result->data, result->floats * sizeof(float));
-    bwi_convolution_onednn.unbind(run);
+    TESTED.unbind(run);
     free(first);
     buffer_check_and_free(&scratch);
 }
@@ -277,7 +283,7 @@ typedef struct trial {
 
 static trial trial_make(const bwi_conv_shape *s, const bwi_conv *conv)
 {
-    const bwi_conv_facts *f = bwi_convolution_onednn.facts(conv);
+    const bwi_conv_facts *f = TESTED.facts(conv);
     int64_t x = s->n * s->ih * s->iw * s->ic, y = s->n * s->oh * s->ow * s->oc, w = s->kh * s->kw * (s->ic / s->groups) * s->oc;
     trial t = {.s = *s,
                .conv = conv,
@@ -322,11 +328,11 @@ static void try_forward(bw_context *ctx, const trial *t, const buffer *packed)
 
 static void try_backward_data(bw_context *ctx, const trial *t, const buffer *packed)
 {
-    int64_t own = bwi_convolution_onednn.facts(t->conv)->backward_weights_floats;
+    int64_t own = TESTED.facts(t->conv)->backward_weights_floats;
     buffer src = buffer_make((size_t)bwi_image_floats(&t->src)), dst = buffer_make((size_t)bwi_image_floats(&t->dst));
     buffer weights = buffer_make((size_t)own);
     to_blocks(&t->dst, t->dy, dst.data);
-    bwi_convolution_onednn.reorder_backward(t->conv, packed->data, weights.data);
+    TESTED.reorder_backward(t->conv, packed->data, weights.data);
     bwi_conv_memory memory = {.src = src.data, .dst = dst.data, .weights = own ? weights.data : packed->data};
     run_twice(ctx, t->conv, BWI_CONV_BACKWARD_DATA, memory, &src, NULL);
     check_image(&t->s, "backward data", &t->src, src.data, t->p.dx, t->p.dx_size);
@@ -351,18 +357,17 @@ static void try_backward_weights(bw_context *ctx, const trial *t)
 {
     int64_t count = t->s.kh * t->s.kw * (t->s.ic / t->s.groups) * t->s.oc;
     buffer src = buffer_make((size_t)bwi_image_floats(&t->src)), dst = buffer_make((size_t)bwi_image_floats(&t->dst));
-    buffer weights = buffer_make((size_t)bwi_convolution_onednn.facts(t->conv)->weights_floats),
-           bias = buffer_make((size_t)t->s.oc);
+    buffer weights = buffer_make((size_t)TESTED.facts(t->conv)->weights_floats), bias = buffer_make((size_t)t->s.oc);
     buffer unpacked = buffer_make((size_t)count);
     to_blocks(&t->src, t->x, src.data);
     to_blocks(&t->dst, t->dy, dst.data);
     bwi_conv_memory memory = {.src = src.data, .dst = dst.data, .weights = weights.data, .bias = t->s.with_bias ? bias.data : NULL};
-    if (bwi_convolution_onednn.facts(t->conv)->squares) {
+    if (TESTED.facts(t->conv)->squares) {
         run_squares(ctx, t, &memory);
     } else {
         run_twice(ctx, t->conv, BWI_CONV_BACKWARD_WEIGHTS, memory, &weights, &bias);
     }
-    bwi_convolution_onednn.unpack(t->conv, weights.data, 0, count, unpacked.data);
+    TESTED.unpack(t->conv, weights.data, 0, count, unpacked.data);
     for (int64_t i = 0; i < count; i++) {
         check_value(&t->s, "backward weights", unpacked.data[i], t->p.dw[i], t->p.dw_size[i]);
     }
@@ -371,7 +376,7 @@ static void try_backward_weights(bw_context *ctx, const trial *t)
     }
     /* The padding is zero, since optimizers and norms run over all of it: packing what was unpacked gives the same. */
     buffer again = buffer_make(weights.floats);
-    bwi_convolution_onednn.pack(t->conv, unpacked.data, again.data);
+    TESTED.pack(t->conv, unpacked.data, again.data);
     for (size_t i = 0; i < weights.floats; i++) {
         if (weights.data[i] != again.data[i]) {
             fail_msg("backward weights of %s: padding not zero", shape_text(&t->s));
@@ -387,13 +392,13 @@ static void try_packing(const trial *t, buffer *packed)
 {
     size_t count = (size_t)(t->s.kh * t->s.kw * (t->s.ic / t->s.groups) * t->s.oc);
     buffer back = buffer_make(count);
-    bwi_convolution_onednn.pack(t->conv, t->w, packed->data);
-    bwi_convolution_onednn.restore(t->conv, packed->data, back.data);
+    TESTED.pack(t->conv, t->w, packed->data);
+    TESTED.restore(t->conv, packed->data, back.data);
     assert_memory_equal(back.data, t->w, count * sizeof(float));
     memset(back.data, 0, count * sizeof(float));
     for (size_t first = 0, size = 1; first < count; first += size, size = 3 * size + 1) { /* in pieces of any size */
         size = size < count - first ? size : count - first;
-        bwi_convolution_onednn.unpack(t->conv, packed->data, (int64_t)first, (int64_t)size, back.data + first);
+        TESTED.unpack(t->conv, packed->data, (int64_t)first, (int64_t)size, back.data + first);
     }
     assert_memory_equal(back.data, t->w, count * sizeof(float));
     size_t zeros = 0;
@@ -426,12 +431,12 @@ static bwi_conv *try_shape(bw_context *ctx, const bwi_conv_shape *s, const bwi_c
 {
     bwi_conv *conv;
     warnings = 0;
-    if (bwi_convolution_onednn.create(ctx, &conv, s, like, true, true) != BW_OK) {
+    if (TESTED.create(ctx, &conv, s, like, true, true) != BW_OK) {
         fail_msg("%s: %s", shape_text(s), bw_message(ctx));
     }
-    check_facts(s, bwi_convolution_onednn.facts(conv), warnings, true);
+    check_facts(s, TESTED.facts(conv), warnings, true);
     trial t = trial_make(s, conv);
-    buffer packed = buffer_make((size_t)bwi_convolution_onednn.facts(conv)->weights_floats);
+    buffer packed = buffer_make((size_t)TESTED.facts(conv)->weights_floats);
     try_packing(&t, &packed);
     try_forward(ctx, &t, &packed);
     try_backward_data(ctx, &t, &packed);
@@ -443,7 +448,7 @@ static bwi_conv *try_shape(bw_context *ctx, const bwi_conv_shape *s, const bwi_c
 
 static void try_and_free(bw_context *ctx, bwi_conv_shape s)
 {
-    bwi_convolution_onednn.release(try_shape(ctx, &s, NULL));
+    TESTED.release(try_shape(ctx, &s, NULL));
 }
 
 /* ---- Tests ---- */
@@ -529,27 +534,27 @@ static void test_like(void **state)
     };
     for (size_t k = 0; k < BWI_COUNT(shapes); k++) {
         bwi_conv *whole = try_shape(*state, &shapes[k], NULL);
-        const bwi_conv_facts *a = bwi_convolution_onednn.facts(whole);
+        const bwi_conv_facts *a = TESTED.facts(whole);
         for (int64_t n = 4; n >= 1; n--) {
             bwi_conv_shape smaller = shapes[k];
             smaller.n = n;
             bwi_conv *part = try_shape(*state, &smaller, whole);
-            const bwi_conv_facts *b = bwi_convolution_onednn.facts(part);
+            const bwi_conv_facts *b = TESTED.facts(part);
             assert_int_equal(a->src_block, b->src_block);
             assert_int_equal(a->dst_block, b->dst_block);
             assert_int_equal(a->weights_floats, b->weights_floats);
             assert_int_equal(a->backward_weights_floats, b->backward_weights_floats);
             trial t = trial_make(&smaller, part);
             buffer one = buffer_make((size_t)a->weights_floats), two = buffer_make((size_t)a->weights_floats);
-            bwi_convolution_onednn.pack(whole, t.w, one.data);
-            bwi_convolution_onednn.pack(part, t.w, two.data);
+            TESTED.pack(whole, t.w, one.data);
+            TESTED.pack(part, t.w, two.data);
             assert_memory_equal(one.data, two.data, one.floats * sizeof(float));
             buffer_check_and_free(&one);
             buffer_check_and_free(&two);
             trial_free(&t);
-            bwi_convolution_onednn.release(part);
+            TESTED.release(part);
         }
-        bwi_convolution_onednn.release(whole);
+        TESTED.release(whole);
     }
 }
 
@@ -559,9 +564,9 @@ static void test_like_another_shape(void **state)
     bwi_conv_shape first = make_shape(2, 9, 7, 32, 32, 3, 3, 1, 1, VALID, 1, true);
     bwi_conv_shape second = make_shape(2, 9, 7, 32, 32, 3, 3, 3, 2, SAME, 1, true);
     bwi_conv *a = try_shape(*state, &first, NULL), *b = try_shape(*state, &second, a);
-    assert_int_equal(bwi_convolution_onednn.facts(a)->src_block, bwi_convolution_onednn.facts(b)->src_block);
-    bwi_convolution_onednn.release(b);
-    bwi_convolution_onednn.release(a);
+    assert_int_equal(TESTED.facts(a)->src_block, TESTED.facts(b)->src_block);
+    TESTED.release(b);
+    TESTED.release(a);
 }
 
 static void test_only_what_was_asked_for(void **state)
@@ -573,18 +578,18 @@ static void test_only_what_was_asked_for(void **state)
         bwi_conv *conv;
         bwi_conv_run *run;
         warnings = 0;
-        assert_int_equal(bwi_convolution_onednn.create(*state, &conv, &s, NULL, backward, false), BW_OK);
-        const bwi_conv_facts *f = bwi_convolution_onednn.facts(conv);
+        assert_int_equal(TESTED.create(*state, &conv, &s, NULL, backward, false), BW_OK);
+        const bwi_conv_facts *f = TESTED.facts(conv);
         check_facts(&s, f, warnings, false);
         assert_null(f->implementation[BWI_CONV_BACKWARD_DATA]);
         assert_int_equal(f->backward_weights_floats, 0);
         assert_int_equal(!!f->implementation[BWI_CONV_BACKWARD_WEIGHTS], backward);
-        assert_int_equal(bwi_convolution_onednn.bind(*state, &run, conv, BWI_CONV_BACKWARD_DATA, &m), BW_INTERNAL);
+        assert_int_equal(TESTED.bind(*state, &run, conv, BWI_CONV_BACKWARD_DATA, &m), BW_INTERNAL);
         assert_null(run);
         m.src = NULL;
-        assert_int_equal(bwi_convolution_onednn.bind(*state, &run, conv, BWI_CONV_FORWARD, &m), BW_INTERNAL);
+        assert_int_equal(TESTED.bind(*state, &run, conv, BWI_CONV_FORWARD, &m), BW_INTERNAL);
         m.src = memory;
-        bwi_convolution_onednn.release(conv);
+        TESTED.release(conv);
     }
 }
 
@@ -593,19 +598,20 @@ static void test_refuses(void **state)
     bwi_conv *conv = NULL;
     bwi_conv_shape good = make_shape(2, 9, 7, 4, 8, 3, 3, 1, 1, VALID, 1, true), bad = good;
     bad.oh++;
-    assert_int_equal(bwi_convolution_onednn.create(*state, &conv, &bad, NULL, true, true), BW_INVALID_ARGUMENT);
+    assert_int_equal(TESTED.create(*state, &conv, &bad, NULL, true, true), BW_INVALID_ARGUMENT);
     assert_non_null(strstr(bw_message(*state), "(9, 7, 4) to (8, 5, 8)"));
     assert_null(conv);
     bad = good;
     bad.groups = 3;
-    assert_int_equal(bwi_convolution_onednn.create(*state, &conv, &bad, NULL, true, true), BW_INVALID_ARGUMENT);
+    assert_int_equal(TESTED.create(*state, &conv, &bad, NULL, true, true), BW_INVALID_ARGUMENT);
     bad = good;
     bad.dilation_w = 0;
-    assert_int_equal(bwi_convolution_onednn.create(*state, &conv, &bad, NULL, true, true), BW_INVALID_ARGUMENT);
+    assert_int_equal(TESTED.create(*state, &conv, &bad, NULL, true, true), BW_INVALID_ARGUMENT);
     bad = make_shape(INT32_MAX, INT32_MAX, INT32_MAX, 4, 8, 1, 1, 1, 1, VALID, 1, true);
-    assert_int_equal(bwi_convolution_onednn.create(*state, &conv, &bad, NULL, true, true), BW_RESOURCE_EXHAUSTED);
+    assert_int_equal(TESTED.create(*state, &conv, &bad, NULL, true, true), BW_RESOURCE_EXHAUSTED);
 }
 
+#ifndef TEST_DIRECT
 /* OpenMP's threads are the caller's affair outside begin and end. */
 int omp_get_max_threads(void);
 void omp_set_num_threads(int threads);
@@ -614,11 +620,12 @@ static void test_threads_are_given_back(void **state)
 {
     (void)state;
     omp_set_num_threads(3);
-    int setting = bwi_onednn_begin();
+    int setting = TESTED.begin();
     assert_int_equal(omp_get_max_threads(), 1);
-    bwi_onednn_end(setting);
+    TESTED.end(setting);
     assert_int_equal(omp_get_max_threads(), 3);
 }
+#endif
 
 int main(void)
 {
@@ -633,10 +640,16 @@ int main(void)
         cmocka_unit_test(test_like_another_shape),
         cmocka_unit_test(test_only_what_was_asked_for),
         cmocka_unit_test(test_refuses),
+#ifndef TEST_DIRECT
         cmocka_unit_test(test_threads_are_given_back),
+#endif
     };
+#ifndef TEST_DIRECT
     bwi_onednn_limit(getenv("BATCHWISE_ISA"));
+#endif
     int failures = cmocka_run_group_tests(tests, open_context, close_context);
+#ifndef TEST_DIRECT
     dnnl_set_primitive_cache_capacity(0);
+#endif
     return failures;
 }

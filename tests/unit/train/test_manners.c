@@ -7,8 +7,20 @@
 #endif
 
 /* Of the runtime that is linked; omp.h belongs to a compiler. */
+#ifndef BW_WITHOUT_ONEDNN
 extern int omp_get_max_threads(void);
 extern void omp_set_num_threads(int threads);
+#else
+static int omp_get_max_threads(void)
+{
+    return 1;
+}
+
+static void omp_set_num_threads(int threads)
+{
+    (void)threads;
+}
+#endif
 
 static const char *const texts[] = {"flatten dense(60,relu) dense(10,softmax)",
                                     "conv2d(8,3) batchnorm relu maxpool2d(2) flatten dense(10,softmax)"};

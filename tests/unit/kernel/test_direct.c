@@ -1,0 +1,3 @@
+/* The convolution of builds without oneDNN: the same shapes and comparisons as oneDNN's. */
+#define TEST_DIRECT
+#include "test_convolution.c"
