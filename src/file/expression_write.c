@@ -207,7 +207,7 @@ static void put_value(bwi_text *text, const bwi_argument *a, const bwi_argument_
         break;
     case BWI_TEXT:
     case BWI_CALL:
-        bwi_text_add(text, "%s", value->text);
+        bwi_text_add(text, a->kind == BWI_TEXT && strchr(value->text, ',') ? "\"%s\"" : "%s", value->text);
         break;
     }
 }

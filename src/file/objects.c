@@ -212,6 +212,12 @@ bw_status bwi_keras_value_text(const bwi_keras *k, const char *key, const bwi_js
 }
 
 /* An integer may be written as 2.0, and a single axis as a list. */
+/* An equation of Einstein's notation is quoted in expressions, since it has commas. */
+static bool is_equation(const char *text)
+{
+    return text && strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.,->") == strlen(text);
+}
+
 static bw_status argument_text(const bwi_keras *k, const bwi_argument *argument, const bwi_json *value, bwi_text *text)
 {
     double number = 0;
@@ -219,6 +225,10 @@ static bw_status argument_text(const bwi_keras *k, const bwi_argument *argument,
         value = bwi_json_at(value, 0);
     }
     bwi_text_add(text, "%s=", argument->name);
+    if (strcmp(argument->name, "equation") == 0 && is_equation(bwi_json_text(value))) {
+        bwi_text_add(text, "\"%s\"", bwi_json_text(value));
+        return BW_OK;
+    }
     if ((argument->kind == BWI_INT || argument->kind == BWI_INTS) && bwi_json_kind_of(value) == BWI_JSON_REAL &&
         bwi_json_number(value, &number) && floor(number) == number && fabs(number) < 1e15) {
         bwi_text_add(text, "%lld", (long long)number);
@@ -355,7 +365,7 @@ static bool is_list(const char *class_name, const char *argument)
 static void put_wholes(bwi_json_writer *w, const char *class_name, const char *key, const bwi_argument_value *v)
 {
     bool pairs = v->count == 4 && (strcmp(key, "padding") == 0 || strcmp(key, "cropping") == 0);
-    bool none = strcmp(key, "noise_shape") == 0;
+    bool none = strcmp(key, "noise_shape") == 0 || strcmp(class_name, "EinsumDense") == 0;
     if (v->count == 1 && !is_list(class_name, key)) {
         bwi_json_put_whole(w, key, v->integers[0]);
         return;

@@ -17,7 +17,7 @@ extern const bwi_layer_row bwi_layer_embedding;
 extern const bwi_layer_row bwi_layer_simple_rnn, bwi_layer_lstm, bwi_layer_gru, bwi_layer_masking;
 extern const bwi_layer_row bwi_layer_multi_head_attention, bwi_layer_group_query_attention, bwi_layer_attention,
     bwi_layer_additive_attention;
-extern const bwi_layer_row bwi_layer_bidirectional, bwi_layer_time_distributed;
+extern const bwi_layer_row bwi_layer_bidirectional, bwi_layer_time_distributed, bwi_layer_einsum_dense;
 extern const bwi_layer_row bwi_layer_separable_conv1d, bwi_layer_separable_conv2d, bwi_layer_depthwise_conv1d;
 extern const bwi_layer_row bwi_layer_layer_scale, bwi_layer_stochastic_depth, bwi_layer_custom_scale;
 extern const bwi_layer_row bwi_layer_group_norm, bwi_layer_rms_norm, bwi_layer_unit_norm;

@@ -85,6 +85,7 @@ LAYERS = {
     "masking": ("Masking", "mask_value"),
     "bidirectional": ("Bidirectional", "layer"),
     "time_distributed": ("TimeDistributed", "layer"),
+    "einsum_dense": ("EinsumDense", "equation output_shape activation"),
     "activation": ("Activation", "activation"),
     "relu": ("ReLU", "max_value"),
     "leaky_relu": ("LeakyReLU", "negative_slope"),
