@@ -46,7 +46,7 @@ struct bwi_packing {
 };
 
 typedef struct bwi_variable {
-    char name[96]; /* "conv2d/kernel" */
+    char name[112]; /* "conv2d/kernel" */
     bwi_shape shape;
     bool trainable;
     bool given;  /* its values are a file's or the user's, or were fitted: data is not to change them by itself */

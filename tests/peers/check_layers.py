@@ -41,6 +41,13 @@ def convert(batchwise, *arguments):
     return [] if run.returncode == 0 else [run.stderr.strip()[-200:]]
 
 
+def name_of(layer, variable):
+    """Layers that hold others name their parts; a recurrent layer's cell is no part here."""
+    parts = variable.path.split(layer.name + "/", 1)[-1].split("/")
+    holds = isinstance(layer, keras.layers.Wrapper) or "attention" in type(layer).__name__.lower()
+    return "/".join([layer.name] + [p for p in parts if not p.endswith("_cell")]) if holds else f"{layer.name}/{variable.name}"
+
+
 def check(path, batchwise):
     stem = path[: -len(".keras")]
     keras.backend.clear_session()
@@ -50,7 +57,7 @@ def check(path, batchwise):
         off = float(np.max(np.abs(p - expected) / np.maximum(1, np.abs(expected))))
         why += [f"output {k} differs by {off:.1e}"] if not off <= 1e-5 and not differs(model) else []
     tensors = safetensors.numpy.load_file(stem + ".safetensors")
-    own = {f"{l.name}/{v.name}": np.array(keras.ops.convert_to_numpy(v), order="C") for l in model.layers for v in l.weights if "seed" not in v.name}
+    own = {name_of(l, v): np.array(keras.ops.convert_to_numpy(v), order="C") for l in model.layers for v in l.weights if "seed" not in v.name}
     if set(own) != set(tensors) or any(not np.array_equal(own[n], tensors[n].reshape(own[n].shape)) for n in own):
         why.append(f"weights differ from those of safetensors: {sorted(set(own) ^ set(tensors))[:4]}")
     back, again = stem + "-back.keras", stem + "-again.safetensors"
