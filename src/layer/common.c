@@ -60,7 +60,7 @@ bwi_variable *bwi_layer_variable(bwi_graph *graph, const bwi_layer *layer, const
 
 void bwi_variable_place(bwi_variable *variable, const char *group)
 {
-    if (variable) {
+    if (variable && !variable->place[0]) { /* a layer that is used again has it already, and one within another a longer one */
         snprintf(variable->place, sizeof variable->place, "%s", group);
     }
 }

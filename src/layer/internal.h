@@ -73,7 +73,7 @@ bool bwi_layer_axis(bwi_graph *graph, const bwi_layer *layer, int argument, int6
 bwi_variable *bwi_layer_variable(bwi_graph *graph, const bwi_layer *layer, const char *name, const bwi_shape *shape,
                                  int initializer, int regularizer, int64_t fan_in, int64_t fan_out);
 
-/* Says in which group of its layer's Keras's files have a variable; NULL is fine. */
+/* Says in which group of its layer's Keras's files have a variable, unless that is known; NULL is fine. */
 void bwi_variable_place(bwi_variable *variable, const char *group);
 
 /* ---- Terms ---- */

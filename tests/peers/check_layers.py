@@ -41,11 +41,18 @@ def convert(batchwise, *arguments):
     return [] if run.returncode == 0 else [run.stderr.strip()[-200:]]
 
 
-def name_of(layer, variable):
-    """Layers that hold others name their parts; a recurrent layer's cell is no part here."""
-    parts = variable.path.split(layer.name + "/", 1)[-1].split("/")
-    holds = isinstance(layer, keras.layers.Wrapper) or "attention" in type(layer).__name__.lower()
-    return "/".join([layer.name] + [p for p in parts if not p.endswith("_cell")]) if holds else f"{layer.name}/{variable.name}"
+def named(layer):
+    """The layer's variables by name; layers that hold others name their parts."""
+    held = [getattr(layer, n) for n in ("forward_layer", "backward_layer") if hasattr(layer, n)]
+    held = held or ([layer.layer] if isinstance(layer, keras.layers.TimeDistributed) else [])
+    names = [p.name for p in held]
+    if len(held) == 2:  # a backward_layer that was given keeps its own name
+        names = [n if n.startswith(d) else d + n for d, n in zip(("forward_", "backward_"), names)]
+    if held:
+        return [(f"{layer.name}/{n}/{v.name}", v) for n, part in zip(names, held) for v in part.weights]
+    if "attention" in type(layer).__name__.lower():
+        return [(layer.name + "/" + v.path.split(layer.name + "/", 1)[-1], v) for v in layer.weights]
+    return [(f"{layer.name}/{v.name}", v) for v in layer.weights]
 
 
 def check(path, batchwise):
@@ -57,7 +64,7 @@ def check(path, batchwise):
         off = float(np.max(np.abs(p - expected) / np.maximum(1, np.abs(expected))))
         why += [f"output {k} differs by {off:.1e}"] if not off <= 1e-5 and not differs(model) else []
     tensors = safetensors.numpy.load_file(stem + ".safetensors")
-    own = {name_of(l, v): np.array(keras.ops.convert_to_numpy(v), order="C") for l in model.layers for v in l.weights if "seed" not in v.name}
+    own = {n: np.array(keras.ops.convert_to_numpy(v), order="C") for l in model.layers for n, v in named(l) if "seed" not in v.name}
     if set(own) != set(tensors) or any(not np.array_equal(own[n], tensors[n].reshape(own[n].shape)) for n in own):
         why.append(f"weights differ from those of safetensors: {sorted(set(own) ^ set(tensors))[:4]}")
     back, again = stem + "-back.keras", stem + "-again.safetensors"

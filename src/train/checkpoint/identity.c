@@ -121,6 +121,13 @@ static void add_layer(bwi_identity *identity, const bwi_layer *layer)
         add_argument(&text, "number", BWI_FLOAT, &layer->values[k]);
         add_argument(&text, "numbers", BWI_INTS, &layer->values[k]);
     }
+    for (int k = 0; k < 2; k++) {
+        const bwi_layer *inner = layer->inner[k];
+        if (inner) {
+            bwi_text_add(&text, " %s%s", inner->row->class_name, inner->trainable ? "" : " frozen");
+            add_arguments(&text, inner->row->arguments, inner->row->argument_count, inner->values);
+        }
+    }
     snprintf(name, sizeof name, "layer %s", layer->name);
     add_text(identity, name, &text);
 }
