@@ -36,8 +36,8 @@ typedef struct equation {
     const char *own; /* letters of the kernel's own axes */
 } equation;
 
-/* Finds the number of axes before `text`'s end that are the same letters as `other` begins with; the rest of `text` must be the rest of
- * `result`'s beginning. False if the equation is another one. */
+/* Tries how many axes are summed over: the input's last ones must be the kernel's first, its others the result's first, and the kernel's
+ * others the result's last. False if the equation is another one. */
 static bool read_equation(const char *text, equation *e)
 {
     const char *comma = strchr(text, ','), *arrow = strstr(text, "->");
