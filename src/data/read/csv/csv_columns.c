@@ -300,7 +300,7 @@ static void warn_of_index(const csv_table *table)
     bool usual = false;
     for (size_t i = 0; table->header && i < BWI_COUNT(names); i++) {
         size_t k = 0;
-        while (first->name[k] && (first->name[k] | 0x20) == (names[i][k] | 0x20)) {
+        while (first->name[k] && names[i][k] && (first->name[k] | 0x20) == (names[i][k] | 0x20)) {
             k++;
         }
         usual = usual || (!first->name[k] && !names[i][k]);
