@@ -415,7 +415,9 @@ function branchesOf(tuning) {
     const branches = list(tuning.branches).values.map(object).slice(0, 8);
     const series = branches.map((b, k) => ({ name: 'batch ' + number(b.batch, 12) + ', rate ' + number(b.lr, 3), color: COLORS[k % 8],
         points: list(b.points).values.map(object).filter(p => is(p.seconds) && is(p.loss)).map(p => [p.seconds, p.loss]) })).filter(s => s.points.length);
-    return series.length ? [chart('Loss of the candidates, trained from the same state', () => ({ x: 'seconds', where: x => 'after ' + duration(x), series }))] : [];
+    const times = series.flatMap(c => c.points.map(p => p[0])), first = Math.min(...times), last = Math.max(...times);
+    const marks = last > first ? ticks(first, last, 4).filter(t => t >= first && t <= last).map(t => [t, duration(t)]) : [];
+    return series.length ? [chart('Loss of the candidates, trained from the same state', () => ({ x: 'time', where: x => 'after ' + duration(x), ticks: marks, series }))] : [];
 }
 
 /* Batch sizes are powers of two, mostly, so they stand at their logarithms. The range of a time whose upper end is not known is open. */
