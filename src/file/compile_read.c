@@ -72,8 +72,9 @@ static bool end_neutral(const char *key, const bwi_json *value)
     if (bwi_json_kind_of(value) == BWI_JSON_NULL || strcmp(key, "name") == 0) {
         return true;
     }
-    if (strcmp(key, "dtype") == 0) {
-        return bwi_keras_is_float32(value);
+    if (strcmp(key, "dtype") == 0) { /* intersections over unions are counted in whole numbers */
+        const char *policy = bwi_json_text(bwi_json_get(bwi_json_get(value, "config"), "name")), *name = text ? text : policy;
+        return bwi_keras_is_float32(value) || (name && strncmp(name, "int", 3) == 0);
     }
     if (strcmp(key, "multi_label") == 0 || strcmp(key, "from_logits") == 0) {
         return bwi_json_kind_of(value) == BWI_JSON_BOOL && !bwi_json_true(value);

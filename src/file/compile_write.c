@@ -173,13 +173,17 @@ static void put_loss_weights(bwi_json_writer *w, const bw_model *model)
     }
 }
 
+/* Classes of losses that are no metrics of Keras's, and of a metric that is a different one. */
+static const char no_metrics[] = "Huber Accuracy BinaryFocalCrossentropy CategoricalFocalCrossentropy "
+                                 "CategoricalGeneralizedCrossEntropy Dice Tversky CTC";
+
 /* Finds Keras's class of a metric; "" if there is none. */
 static void metric_class(const char *names, char class_name[64])
 {
     class_of(names, class_name);
     if (strcmp(class_name, "LogCosh") == 0) {
         snprintf(class_name, 64, "LogCoshError"); /* the same metric under a different name */
-    } else if (strcmp(class_name, "Huber") == 0 || strcmp(class_name, "Accuracy") == 0) {
+    } else if (bwi_listed(no_metrics, class_name, strlen(class_name))) {
         class_name[0] = 0; /* a loss that is no metric, or is a different one */
     }
 }
@@ -187,7 +191,9 @@ static void metric_class(const char *names, char class_name[64])
 /* Whether Keras accepts the word as a metric. */
 static bool is_metric_word(const char *names, const char *word)
 {
-    static const char not_there[] = "huber Huber log_cosh LogCosh logcosh kld KLD kullback_leibler_divergence Accuracy";
+    static const char not_there[] = "huber Huber log_cosh LogCosh logcosh kld KLD kullback_leibler_divergence Accuracy "
+                                    "iou binary_iou mean_iou one_hot_iou one_hot_mean_iou binary_focal_crossentropy "
+                                    "categorical_focal_crossentropy categorical_generalized_cross_entropy dice tversky ctc";
     return bwi_listed(names, word, strlen(word)) && !bwi_listed(not_there, word, strlen(word));
 }
 

@@ -193,9 +193,50 @@ static void put_upsample(bwi_csource *s, const bw_node *node)
     close_loops(s, 4, 2);
 }
 
+/* What a transposed kernel reaches before the output along an axis. */
+static int64_t transposed_before(const bw_node *node, int axis, int64_t in, int64_t out)
+{
+    const bwi_conv2d_transpose_attributes *a = node->attributes;
+    int64_t reach = (a->kernel[axis] - 1) * a->dilation[axis], all = out - (in - 1) * a->strides[axis] - 1 + reach;
+    int64_t half = all / 2 + all % 2;
+    return a->same && half < reach ? reach - half : 0;
+}
+
+/* Every pixel of the input is added to the outputs that its kernel reaches. */
+static void put_transposed(bwi_csource *s, const bw_node *node)
+{
+    const bwi_conv2d_transpose_attributes *a = node->attributes;
+    int64_t h, w, c, oh, ow, oc;
+    char kernel[160];
+    bwi_csource_variable(s, node->variable[0], kernel);
+    bwi_shape_image(&node->input[0]->shape, &h, &w, &c);
+    bwi_shape_image(&node->shape, &oh, &ow, &oc);
+    LINE(2, "for (int o = 0; o < %lld; o++) {", (long long)(oh * ow * oc));
+    LINE(3, "y[o] = 0.0f;");
+    LINE(2, "}");
+    LINE(2, "for (int i = 0; i < %lld; i++) {", (long long)h);
+    LINE(3, "for (int j = 0; j < %lld; j++, x += %lld) {", (long long)w, (long long)c);
+    LINE(4, "for (int k = 0; k < %lld; k++) {", (long long)a->kernel[0]);
+    LINE(5, "for (int l = 0; l < %lld; l++) {", (long long)a->kernel[1]);
+    LINE(6, "const int row = i * %lld + k * %lld - %lld;", (long long)a->strides[0], (long long)a->dilation[0],
+         (long long)transposed_before(node, 0, h, oh));
+    LINE(6, "const int column = j * %lld + l * %lld - %lld;", (long long)a->strides[1], (long long)a->dilation[1],
+         (long long)transposed_before(node, 1, w, ow));
+    LINE(6, "if (row < 0 || row >= %lld || column < 0 || column >= %lld) {", (long long)oh, (long long)ow);
+    LINE(7, "continue;");
+    LINE(6, "}");
+    LINE(6, "const float *w = %s + (k * %lld + l) * %lld;", kernel, (long long)a->kernel[1], (long long)(c * oc));
+    LINE(6, "float *to = y + (row * %lld + column) * %lld;", (long long)ow, (long long)oc);
+    LINE(6, "for (int o = 0; o < %lld; o++) {", (long long)oc);
+    LINE(7, "for (int n = 0; n < %lld; n++) {", (long long)c);
+    LINE(8, "to[o] += x[n] * w[o * %lld + n];", (long long)c);
+    close_loops(s, 7, 2);
+}
+
 const bwi_csource_row bwi_csource_spatial[] = {
     {&bwi_op_conv2d, put_conv, false},
     {&bwi_op_depthwise, put_conv, false},
+    {&bwi_op_conv2d_transpose, put_transposed, false},
     {&bwi_op_maxpool2d, put_maxpool, false},
     {&bwi_op_avgpool2d, put_avgpool, false},
     {&bwi_op_global_maxpool, put_global_maxpool, false},

@@ -57,6 +57,34 @@ static void put_conv(bwi_onnx *o, const bw_node *node)
     bwi_onnx_end(o);
 }
 
+/* ONNX's output has (in - 1) stride + kernel - pads + output_padding numbers along an axis. Keras's kernel [positions][filters][channels]
+ * becomes [channels][filters][positions]. */
+static void put_transposed(bwi_onnx *o, const bw_node *node)
+{
+    const bwi_conv2d_transpose_attributes *a = node->attributes;
+    const bwi_shape *in = &node->input[0]->shape, *out = &node->shape;
+    int from = from_axis(node), axes = 2 - from;
+    int64_t pads[4], more[2];
+    for (int i = 0; i < axes; i++) {
+        int64_t reach = (a->kernel[from + i] - 1) * a->dilation[from + i];
+        int64_t all = out->extent[i] - (in->extent[i] - 1) * a->strides[from + i] - 1 + reach, half = all / 2 + all % 2;
+        int64_t left = a->same && half < reach ? half : reach, rest = reach - (all - left);
+        pads[i] = reach - left;
+        pads[axes + i] = rest > 0 ? rest : 0;
+        more[i] = rest < 0 ? -rest : 0;
+    }
+    bwi_values values = {.variable = node->variable[0], .filters = in->extent[in->ndim - 1], .channels = a->filters};
+    const int64_t shape[4] = {values.filters, values.channels, a->kernel[from], a->kernel[1]};
+    const char *x = first(o, node), *kernel = bwi_onnx_values(o, &values, 4 - from, shape);
+    bwi_onnx_begin(o, "ConvTranspose", (const char *[]){x, kernel, NULL}, result(o, node));
+    bwi_onnx_put_list(o, "kernel_shape", axes, a->kernel + from);
+    bwi_onnx_put_list(o, "strides", axes, a->strides + from);
+    bwi_onnx_put_list(o, "dilations", axes, a->dilation + from);
+    bwi_onnx_put_list(o, "pads", 2 * axes, pads);
+    bwi_onnx_put_list(o, "output_padding", axes, more);
+    bwi_onnx_end(o);
+}
+
 static void put_pool(bwi_onnx *o, const bw_node *node, const char *type)
 {
     bwi_sliding w = bwi_export_pooling(node);
@@ -127,12 +155,7 @@ static void put_upsample(bwi_onnx *o, const bw_node *node)
 }
 
 const bwi_onnx_row bwi_onnx_spatial[] = {
-    {&bwi_op_conv2d, put_conv},
-    {&bwi_op_depthwise, put_conv},
-    {&bwi_op_maxpool2d, put_maxpool},
-    {&bwi_op_avgpool2d, put_avgpool},
-    {&bwi_op_global_maxpool, put_global_maxpool},
-    {&bwi_op_pad2d, put_pad},
-    {&bwi_op_upsample2d, put_upsample},
-    {NULL, NULL},
+    {&bwi_op_conv2d, put_conv},       {&bwi_op_depthwise, put_conv},      {&bwi_op_conv2d_transpose, put_transposed},
+    {&bwi_op_maxpool2d, put_maxpool}, {&bwi_op_avgpool2d, put_avgpool},   {&bwi_op_global_maxpool, put_global_maxpool},
+    {&bwi_op_pad2d, put_pad},         {&bwi_op_upsample2d, put_upsample}, {NULL, NULL},
 };

@@ -14,6 +14,7 @@ extern const bwi_layer_row bwi_layer_conv1d, bwi_layer_depthwise_conv2d, bwi_lay
     bwi_layer_global_avgpool2d, bwi_layer_reshape, bwi_layer_permute, bwi_layer_zero_padding2d, bwi_layer_cropping2d,
     bwi_layer_upsampling2d;
 extern const bwi_layer_row bwi_layer_embedding;
+extern const bwi_layer_row bwi_layer_conv1d_transpose, bwi_layer_conv2d_transpose;
 extern const bwi_layer_row bwi_layer_simple_rnn, bwi_layer_lstm, bwi_layer_gru, bwi_layer_masking;
 extern const bwi_layer_row bwi_layer_multi_head_attention, bwi_layer_group_query_attention, bwi_layer_attention,
     bwi_layer_additive_attention;

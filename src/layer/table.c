@@ -30,6 +30,8 @@ const bwi_layer_row *const bwi_layer_rows[] = {&bwi_layer_conv2d,
                                                &bwi_layer_dot,
                                                &bwi_layer_conv1d,
                                                &bwi_layer_depthwise_conv2d,
+                                               &bwi_layer_conv1d_transpose,
+                                               &bwi_layer_conv2d_transpose,
                                                &bwi_layer_maxpool1d,
                                                &bwi_layer_avgpool1d,
                                                &bwi_layer_avgpool2d,
@@ -80,6 +82,8 @@ const bwi_layer_row *bwi_layer_row_find(const bwi_term *term)
         const char *name, *class_name;
     } others[] = {{"Convolution1D", "Conv1D"},
                   {"Convolution2D", "Conv2D"},
+                  {"Convolution1DTranspose", "Conv1DTranspose"},
+                  {"Convolution2DTranspose", "Conv2DTranspose"},
                   {"SeparableConvolution1D", "SeparableConv1D"},
                   {"SeparableConvolution2D", "SeparableConv2D"}};
     for (int i = 0; bwi_layer_rows[i]; i++) {

@@ -19,7 +19,10 @@ extern const bwi_op bwi_op_embedding, bwi_op_index_mask, bwi_op_masked_average, 
     bwi_op_value_mask;
 
 extern const bwi_op bwi_op_loss, bwi_op_confusion, bwi_op_variation, bwi_op_moments, bwi_op_class_weight;
+extern const bwi_op bwi_op_agreement, bwi_op_match, bwi_op_correlation;
 extern const bwi_op bwi_op_ignored_mask, bwi_op_ignored_labels, bwi_op_balance;
+extern const bwi_op bwi_op_graded_loss, bwi_op_ctc;
+extern const bwi_op bwi_op_conv2d_transpose;
 
 /* ---- Attributes, by operator ---- */
 
@@ -37,6 +40,13 @@ typedef struct bwi_conv2d_attributes {
     bool same;
     int64_t pad[2][2]; /* of rows, of columns: zeros before and after, besides those of `same` */
 } bwi_conv2d_attributes;
+
+/* conv2d_transpose: the backward pass of a convolution. Variable: kernel (kh, kw, filters, in). */
+typedef struct bwi_conv2d_transpose_attributes {
+    int64_t filters, kernel[2], strides[2], dilation[2];
+    bool same;
+    int64_t output_padding[2]; /* -1: the output's extent is the one that Keras infers */
+} bwi_conv2d_transpose_attributes;
 
 typedef struct bwi_pool2d_attributes {
     int64_t window[2], strides[2];
@@ -108,6 +118,8 @@ typedef struct bwi_loss_attributes {
     float parameter;
 } bwi_loss_attributes;
 
+typedef bwi_graded bwi_graded_attributes; /* graded_loss: a formula of kernel/loops/loss.h */
+
 typedef struct bwi_crossentropy_attributes {
     float smoothing;
 } bwi_crossentropy_attributes;
@@ -121,7 +133,28 @@ typedef struct bwi_confusion_attributes {
     bwi_confusion confusion;
     bwi_curve curve; /* what is computed from the buckets */
     bwi_summation summation;
+    double at; /* for a metric at a given value of another one: that value */
 } bwi_confusion_attributes;
+
+/* agreement: how F-scores are computed from it. */
+typedef enum bwi_average { BWI_AVERAGE_NONE, BWI_AVERAGE_MICRO, BWI_AVERAGE_MACRO, BWI_AVERAGE_WEIGHTED } bwi_average;
+
+typedef struct bwi_agreement_attributes {
+    float threshold; /* 0: the largest of a row is positive */
+    double beta;
+    bwi_average average;
+} bwi_agreement_attributes;
+
+/* match: the classes whose intersection over union is averaged; none: all. */
+typedef struct bwi_match_attributes {
+    bwi_match match;
+    int class_count;
+    int64_t class_ids[BW_MAX_NDIM];
+} bwi_match_attributes;
+
+typedef struct bwi_correlation_attributes {
+    bwi_correlation_kind kind;
+} bwi_correlation_attributes;
 
 /* variation: how R2 is computed from it. */
 typedef struct bwi_variation_attributes {

@@ -45,7 +45,9 @@ static bw_status read_arguments(bw_context *ctx, const char *name, const char *t
 
 static bool higher_is_better(const char *mode, const char *monitor)
 {
-    static const char *const high[] = {"acc", "auc", "precision", "recall", "r2_score", "cosine_similarity"};
+    static const char *const high[] = {"acc",         "auc",         "precision", "recall", "r2_score",    "cosine_similarity",
+                                       "f1_score",    "fbeta_score", "iou",       "io_u",   "sensitivity", "specificity",
+                                       "correlation", "true_"};
     if (strcmp(mode, "auto") != 0) {
         return strcmp(mode, "max") == 0;
     }

@@ -40,7 +40,7 @@ bool bwi_head_ignore(const bwi_loss_row *row, const bwi_argument_value *values, 
 bw_node *bwi_binary_logits_of(bw_node *prediction);
 /* Makes a metric from any loss: a SUMS node whose value is bwi_metric_mean, sums[0] / sums[1]. */
 bw_node *bwi_metric_of_loss(const bwi_loss_row *row, const bwi_head *head, const bwi_argument_value *values);
-double bwi_metric_mean(const bw_node *node, const double *sums);
+double bwi_metric_mean(const bw_node *node, const double *sums, int index);
 /* Reads losses and metrics, separated by commas or blanks, and adds them to those that the training has. */
 bw_status bwi_losses_read(bwi_training *training, const char *text);
 bw_status bwi_metrics_read(bwi_training *training, const char *text);

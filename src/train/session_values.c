@@ -71,7 +71,7 @@ void bwi_session_count(bwi_session *s)
         const bwi_logged *column = &s->columns[c];
         const double *sums = bwi_session_fed_sums(s, column);
         if (column->loss) {
-            double value = column->summed > 0 ? column->summed * sums[0] : column->value(column->node, sums);
+            double value = column->summed > 0 ? column->summed * sums[0] : column->value(column->node, sums, column->index);
             column->totals[0] += value * s->fed;
             column->totals[1] += s->fed;
             continue;
@@ -84,7 +84,7 @@ void bwi_session_count(bwi_session *s)
 
 static double column_value(const bwi_logged *column)
 {
-    return column->value(column->node, column->totals);
+    return column->value(column->node, column->totals, column->index);
 }
 
 /* Values are the total loss, then the columns. With one loss the total is its column, which is skipped. */

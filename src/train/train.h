@@ -11,7 +11,7 @@
 #include "exec/exec.h"
 #include "layer/layer.h"
 
-enum { BWI_MAX_OPTIONS = 6, BWI_MAX_METRICS = 16, BWI_MAX_COLUMNS = BWI_MAX_HEADS + BWI_MAX_METRICS };
+enum { BWI_MAX_OPTIONS = 8, BWI_MAX_METRICS = 16, BWI_MAX_COLUMNS = BWI_MAX_HEADS + BWI_MAX_METRICS };
 
 /* ---- Heads: the losses and metrics of a model's outputs (heads/) ---- */
 
@@ -37,7 +37,8 @@ typedef struct bwi_metric_row {
     const bwi_argument *arguments;
     int argument_count;
     bw_node *(*build)(const bwi_head *head, const bwi_argument_value *values); /* returns a SUMS node */
-    double (*value)(const bw_node *node, const double *sums);
+    double (*value)(const bw_node *node, const double *sums, int index);
+    int (*width)(const bw_node *node); /* how many values it has, each a column of its own; NULL: one */
 } bwi_metric_row;
 
 extern const bwi_metric_row bwi_metric_rows[]; /* accuracy comes first; ends with NULL names */
@@ -213,7 +214,8 @@ enum { BWI_COLUMN_NAME = 128 };
 typedef struct bwi_logged {
     char name[BWI_COLUMN_NAME];
     bw_node *node;
-    double (*value)(const bw_node *node, const double *sums);
+    double (*value)(const bw_node *node, const double *sums, int index);
+    int index;      /* which of the metric's values */
     bool loss;      /* one of the losses whose weighted sum is the first column */
     double weight;  /* its weight in that sum */
     double summed;  /* for a loss that is a sum over the batch: the factor of that sum; 0: the loss is a mean */

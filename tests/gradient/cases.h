@@ -192,7 +192,57 @@ static const struct {
     float number[9];
 } three_channels = {3, {0.5F, -1, 2, 1.5F, 0.25F, -2, 1, 0, -0.5F}};
 
+/* A transposed Conv2D: kernel, strides, dilation, same, output padding; input height, width, channels; filters. */
+#define TRANSPOSED(kh, kw, sh, sw, d, s, p, h, w, c, f)                                                                        \
+    {                                                                                                                          \
+        .op = &bwi_op_conv2d_transpose,                                                                                        \
+        ATTRIBUTES(bwi_conv2d_transpose_attributes, .filters = f, .kernel = {kh, kw}, .strides = {sh, sw}, .dilation = {d, d}, \
+                   .same = s, .output_padding = {p, p}),                                                                       \
+        .input = {VARIED(h, w, c)}, .variable = {                                                                              \
+            SHAPE(kh, kw, f, c)                                                                                                \
+        }                                                                                                                      \
+    }
+
+/* A loss with several parameters, of one row with a weight, and of three with a weight each. */
+#define GRADED(above, ...)                                                                                                  \
+    {.op = &bwi_op_graded_loss,                                                                                             \
+     ATTRIBUTES(bwi_graded_attributes, __VA_ARGS__),                                                                        \
+     .input = {VARIED(7), {CASE_Y, SHAPE(7), BW_F32}, {CASE_W, ONE, BW_F32}},                                               \
+     .loss = true,                                                                                                          \
+     .positive = above},                                                                                                    \
+    {                                                                                                                       \
+        .op = &bwi_op_graded_loss, ATTRIBUTES(bwi_graded_attributes, __VA_ARGS__),                                          \
+        .input = {VARIED(3, 5), {CASE_Y, SHAPE(3, 5), BW_F32}, {CASE_W, SHAPE(3), BW_F32}}, .loss = true, .positive = above \
+    }
+
 static const op_case op_cases[] = {
+    TRANSPOSED(3, 3, 1, 1, 1, false, -1, 4, 3, 2, 3),
+    TRANSPOSED(3, 3, 2, 2, 1, true, -1, 3, 4, 3, 5),
+    TRANSPOSED(2, 4, 3, 2, 1, false, 1, 3, 3, 2, 3),
+    TRANSPOSED(3, 2, 1, 1, 2, true, -1, 4, 5, 3, 2),
+    TRANSPOSED(3, 3, 2, 2, 1, true, 0, 3, 3, 8, 8),
+    TRANSPOSED(3, 3, 2, 2, 1, false, -1, 3, 3, 16, 17),
+    {.op = &bwi_op_conv2d_transpose,
+     ATTRIBUTES(bwi_conv2d_transpose_attributes, .filters = 4, .kernel = {1, 3}, .strides = {1, 2}, .dilation = {1, 1},
+                .same = true, .output_padding = {-1, -1}),
+     .input = {VARIED(5, 3)},
+     .variable = {SHAPE(3, 4, 3)}},
+    GRADED(true, .kind = BWI_GRADED_BINARY_FOCAL, .gamma = 2),
+    GRADED(true, .kind = BWI_GRADED_BINARY_FOCAL, .gamma = 1.5F, .alpha = 0.3F, .balanced = true, .smoothing = 0.1F),
+    GRADED(true, .kind = BWI_GRADED_CATEGORICAL_FOCAL, .gamma = 2, .alpha = 0.25F, .smoothing = 0.1F),
+    GRADED(true, .kind = BWI_GRADED_TVERSKY, .alpha = 0.3F, .beta = 0.7F, .epsilon = 1e-7F),
+    {.op = &bwi_op_graded_loss,
+     ATTRIBUTES(bwi_graded_attributes, .kind = BWI_GRADED_TVERSKY, .alpha = 0.5F, .beta = 0.5F, .epsilon = 1e-7F, .samples = true),
+     .input = {VARIED(3, 5), {CASE_Y, SHAPE(3, 5), BW_F32}, {CASE_W, ONE, BW_F32}},
+     .loss = true,
+     .positive = true},
+    {.op = &bwi_op_graded_loss,
+     ATTRIBUTES(bwi_graded_attributes, .kind = BWI_GRADED_GENERALIZED, .gamma = 0.5F),
+     .input = {VARIED(3, 5), {CASE_Y, SHAPE(3), BW_I32}, {CASE_W, SHAPE(3), BW_F32}},
+     .loss = true,
+     .positive = true},
+    {.op = &bwi_op_ctc, .input = {VARIED(6, 4), {CASE_Y, SHAPE(2), BW_I32}}, .loss = true},
+    {.op = &bwi_op_ctc, .input = {VARIED(7, 3), {CASE_Y, SHAPE(3), BW_I32}, {CASE_W, ONE, BW_F32}}, .loss = true},
     RECURRENT(SIMPLE, 1, 5, 4, .sequences = false),
     {.op = &bwi_op_recurrent,
      ATTRIBUTES(bwi_recurrent_attributes, .cell = BWI_CELL_SIMPLE, .units = 3, .activation = {.kind = BWI_GELU, .of_input = true},

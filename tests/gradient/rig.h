@@ -111,7 +111,7 @@ static inline int64_t rig_classes(const op_case *c, const case_input *in)
 static inline bool rig_wants_shares(const op_case *c)
 {
     const bwi_loss_attributes *a = c->op == &bwi_op_loss ? c->attributes : NULL;
-    return a && (a->kind == BWI_LOSS_BINARY || a->kind == BWI_LOSS_BINARY_LOGITS);
+    return c->op == &bwi_op_graded_loss || (a && (a->kind == BWI_LOSS_BINARY || a->kind == BWI_LOSS_BINARY_LOGITS));
 }
 
 /* x is the identity, or, `on_data`, random samples of the op's first input. */
@@ -124,7 +124,7 @@ static inline void rig_samples(rig *r, const op_case *c, const bwi_shape *y_shap
         r->x[i] = i % (RIG_SAMPLES + 1) == 0 ? 1 : 0;
     }
     r->y = rig_values(r, y ? &y->shape : y_shape, y ? rig_classes(c, y) : 0);
-    for (int64_t i = 0; rig_wants_shares(c) && i < RIG_SAMPLES * bwi_shape_count(&y->shape); i++) {
+    for (int64_t i = 0; rig_wants_shares(c) && y->dtype == BW_F32 && i < RIG_SAMPLES * bwi_shape_count(&y->shape); i++) {
         r->y[i] = fabsf(r->y[i]);
     }
     r->w = w ? rig_values(r, &w->shape, rig_classes(c, w)) : NULL;

@@ -61,6 +61,8 @@ LAYERS = {
     "dense": ("Dense", "units activation"),
     "conv1d": ("Conv1D", "filters kernel_size activation"),
     "conv2d": ("Conv2D", "filters kernel_size activation"),
+    "conv1d_transpose": ("Conv1DTranspose", "filters kernel_size activation"),
+    "conv2d_transpose": ("Conv2DTranspose", "filters kernel_size activation"),
     "depthwise_conv2d": ("DepthwiseConv2D", "kernel_size activation"),
     "maxpool1d": ("MaxPooling1D", "pool_size strides padding"),
     "maxpool2d": ("MaxPooling2D", "pool_size strides padding"),
@@ -260,6 +262,9 @@ def named(module, text):
     if "curve" in options:
         options["curve"] = options["curve"].upper()
     found = [c for c in vars(module).values() if isinstance(c, type) and c.__name__.lower() == name.replace("_", "")]
+    for k in ("thresholds", "label_weights", "target_class_ids"):
+        if isinstance(options.get(k), tuple):
+            options[k] = list(options[k])
     made = found[0](*by_position, **options)
     made.name = name
     return made
@@ -313,6 +318,8 @@ def targets(kind, seen, shape, rng):
         return np.eye(shape[-1])[z.argmax(-1)]
     if kind == "binary":
         return z > 0
+    if kind == "spelled":           # two labels, none of which is the blank 0
+        return z[:, :2, 1:].argmax(-1) + 1
     if kind == "sign":
         return np.where(z > 0, 1, -1)
     if kind == "shares":            # positive, each row sums to one
@@ -376,7 +383,7 @@ def make(row):
     moved = sum(float(((members[f"final_{i}"] - members[f"initial_{i}"]) ** 2).sum()) for i in range(len(model.weights))) ** 0.5
     print(f"{row['name']:34} {os.path.getsize(path):6} bytes, update {moved:.2e}, loss "
           + " ".join(f"{v:.5g}" for v in members["loss"]),
-          *(f"{k} " + " ".join(f"{v:.3g}" for v in vs) for k, vs in history.items()), flush=True)
+          *(f"{k} " + " ".join(f"{v:.3g}" for v in np.ravel(vs)) for k, vs in history.items()), flush=True)
 
 
 def check(path):

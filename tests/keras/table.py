@@ -557,3 +557,69 @@ text("initializer_embedding", "embedding(50,8,embeddings_initializer=random_norm
 row("initializer_batchnorm",
     "dense(6,use_bias=false) batchnorm(gamma_initializer=constant(0.5),beta_initializer=random_normal(stddev=0.1),"
     "moving_mean_initializer=ones,moving_variance_initializer=constant(2)) relu dense(3,softmax)", disturb=False)
+
+# Losses with several parameters.
+loss("binary_focal_crossentropy", "binary_focal_crossentropy", "dense(2,sigmoid)", "binary")
+loss("binary_focal_crossentropy_options",
+     "binary_focal_crossentropy(apply_class_balancing=true,alpha=0.3,gamma=1.5,label_smoothing=0.1)", "dense(2,sigmoid)", "binary")
+loss("binary_focal_crossentropy_logits", "binary_focal_crossentropy(from_logits=true)", "dense(2)", "binary", w=True)
+loss("categorical_focal_crossentropy", "categorical_focal_crossentropy", "dense(4,softmax)", "onehot", metrics="accuracy")
+loss("categorical_focal_crossentropy_options", "categorical_focal_crossentropy(alpha=0.5,gamma=1.5,label_smoothing=0.1)",
+     "dense(4,softmax)", "onehot", w=True)
+loss("categorical_focal_crossentropy_logits", "categorical_focal_crossentropy(from_logits=true)", "dense(4)", "onehot")
+loss("categorical_generalized_cross_entropy", "categorical_generalized_cross_entropy(q=0.7)", "dense(4,softmax)", "classes", w=True)
+loss("dice_rows", "dice(axis=-1)", "dense(3,sigmoid)", "binary", w=True)
+row("loss_dice_image", "conv2d(2,3,sigmoid,padding=same)", x=(5, 4, 2), y="binary", loss="dice(axis=(1,2,3))")
+row("loss_ctc", "conv1d(4,3,tanh,padding=same) dense(4)", x=(7, 2), y="spelled", loss="ctc")
+row("loss_ctc_weights", "conv1d(4,3,tanh,padding=same) dense(5)", x=(6, 2), y="spelled", loss="ctc", w=True)
+
+# Metrics of counts, at one threshold and at several, of the largest and of one class.
+row("metric_counts", "dense(7,tanh) dense(3,sigmoid)", y="binary", n=29, loss="binary_crossentropy",
+    metrics="true_positives,true_negatives,false_positives(thresholds=0.4),false_negatives(thresholds=(0.3,0.6))")
+row("metric_counts_weights", "dense(7,tanh) dense(3,sigmoid)", y="binary", n=29, loss="binary_crossentropy", w=True,
+    weighted_metrics="true_positives,false_negatives(thresholds=(0.3,0.6)),f1_score(average=macro,threshold=0.4),"
+    "precision_at_recall(recall=0.6),fbeta_score(beta=0.5),auc(multi_label=true)")
+row("metric_thresholds", "dense(7,tanh) dense(4,softmax)", y="onehot", n=29, loss="categorical_crossentropy",
+    metrics="precision(thresholds=(0.2,0.3,0.6)),recall(top_k=2)")
+row("metric_class", "dense(7,tanh) dense(4,softmax)", y="onehot", n=29, loss="categorical_crossentropy",
+    metrics="precision(top_k=2,class_id=1),recall(class_id=2,thresholds=0.25)")
+row("metric_at", "dense(7,tanh) dense(1,sigmoid)", y="binary", n=49, loss="binary_crossentropy",
+    metrics="precision_at_recall(recall=0.7),recall_at_precision(precision=0.6,num_thresholds=50),"
+    "sensitivity_at_specificity(specificity=0.5),specificity_at_sensitivity(sensitivity=0.5,num_thresholds=30)")
+row("metric_at_class", "dense(7,tanh) dense(3,sigmoid)", y="binary", n=49, loss="binary_crossentropy",
+    metrics="precision_at_recall(recall=0.7,class_id=1),recall_at_precision(precision=0.4,num_thresholds=1)")
+row("metric_auc_labels", "dense(7,tanh) dense(3,sigmoid)", y="binary", n=49, loss="binary_crossentropy",
+    metrics="auc(multi_label=true,num_labels=3,label_weights=(0.5,1,2),curve=pr)")
+row("metric_auc_thresholds", "dense(7,tanh) dense(3,sigmoid)", y="binary", n=49, loss="binary_crossentropy",
+    metrics="auc(thresholds=(0.2,0.45,0.7),label_weights=(0.5,1,2))")
+row("metric_auc_labels_logits", "dense(7,tanh) dense(3)", y="binary", n=49, loss="binary_crossentropy(from_logits=true)",
+    metrics="auc(multi_label=true,from_logits=true,summation_method=minoring)")
+row("metric_f", "dense(7,tanh) dense(4,softmax)", y="onehot", n=29, loss="categorical_crossentropy",
+    metrics="f1_score,fbeta_score(average=weighted,beta=2.0)")
+row("metric_f_micro", "dense(7,tanh) dense(3,sigmoid)", y="binary", n=29, loss="binary_crossentropy",
+    metrics="f1_score(average=micro,threshold=0.5),fbeta_score(average=macro,beta=0.5,threshold=0.4)")
+row("metric_iou", "dense(7,tanh) dense(4,softmax)", n=29,
+    metrics="mean_iou(num_classes=4,sparse_y_pred=false),iou(num_classes=4,target_class_ids=(0,2),sparse_y_pred=false,ignore_class=1)")
+row("metric_iou_one_hot", "conv2d(3,3,softmax,padding=same)", x=(5, 4, 2), y="onehot", loss="categorical_crossentropy",
+    metrics="one_hot_mean_iou(num_classes=3),one_hot_iou(num_classes=3,target_class_ids=(1,2))")
+row("metric_iou_binary", "dense(7,tanh) dense(3,sigmoid)", y="binary", n=29, loss="binary_crossentropy",
+    metrics="binary_iou(threshold=0.5),mean_iou(num_classes=2)")
+row("metric_iou_binary_one", "dense(7,tanh) dense(3,sigmoid)", y="binary", n=29, loss="binary_crossentropy",
+    metrics="binary_iou(target_class_ids=(1,),threshold=0.4)")
+row("metric_correlations", "dense(7,tanh) dense(4)", y="real", n=29, loss="mse",
+    metrics="pearson_correlation,concordance_correlation")
+row("metric_correlations_weights", "dense(7,tanh) dense(4)", y="real", n=29, loss="mse", w=True,
+    weighted_metrics="pearson_correlation,concordance_correlation")
+
+# Transposed convolutions.
+image("layer_conv2d_transpose", "conv2d_transpose(3,3,relu)", x=(4, 3, 2))
+image("layer_conv2d_transpose_same", "conv2d_transpose(3,3,strides=2,padding=same)", x=(4, 3, 2))
+image("layer_conv2d_transpose_plain", "conv2d_transpose(4,(2,3),strides=(3,2),use_bias=false)", x=(3, 3, 3))
+image("layer_conv2d_transpose_even", "conv2d_transpose(4,4,strides=2,padding=same) conv2d_transpose(2,2,strides=3)", x=(3, 3, 3))
+image("layer_conv2d_transpose_output_padding", "conv2d_transpose(3,3,strides=2,padding=same,output_padding=1)", x=(3, 3, 3))
+image("layer_conv2d_transpose_output_padding_valid", "conv2d_transpose(3,2,strides=3,output_padding=(1,2))", x=(3, 3, 3))
+image("layer_conv2d_transpose_dilation", "conv2d_transpose(3,2,dilation_rate=2,padding=same)", x=(4, 3, 3))
+image("layer_conv2d_transpose_wide", "conv2d(16,3,relu) conv2d_transpose(17,3,strides=2,padding=same) relu", x=(5, 5, 2))
+line("layer_conv1d_transpose", "conv1d_transpose(4,3,tanh,strides=2,padding=same)", x=(5, 3))
+line("layer_conv1d_transpose_valid", "conv1d_transpose(4,4,strides=3,output_padding=2)", x=(5, 3))
+row("loss_tversky_image", "conv2d(2,3,sigmoid,padding=same)", x=(5, 4, 2), y="binary", loss="tversky(alpha=0.4,axis=(1,2,3))")

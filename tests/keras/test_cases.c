@@ -92,9 +92,15 @@ static const char *compare_history(const bw_history *history, const case_file *f
     for (int i = 0; i < file->count; i++) {
         const case_array *a = &file->arrays[i];
         bool loss = strcmp(a->name, "loss") == 0, metric = strncmp(a->name, "metric_", 7) == 0;
-        for (int64_t e = 0; (loss || metric) && e < a->count; e++) {
-            const char *column = loss ? "loss" : a->name + 7;
-            double got = bw_history_value(history, column, (int)e), expected = a->values[e];
+        int64_t width = a->ndim > 1 ? a->shape[1] : 1; /* a metric with several numbers has a column for each */
+        for (int64_t k = 0; (loss || metric) && k < a->count; k++) {
+            char column[96];
+            int64_t e = k / width;
+            snprintf(column, sizeof column, "%s", loss ? "loss" : a->name + 7);
+            if (a->ndim > 1) {
+                snprintf(column, sizeof column, "%s.%d", a->name + 7, (int)(k % width));
+            }
+            double got = bw_history_value(history, column, (int)e), expected = a->values[k];
             double bound = loss ? LOSS * fmax(fabs(expected), 1e-3) : fmax(1e-4, 1e-3 * fabs(expected));
             if (!(fabs(got - expected) <= bound)) {
                 snprintf(why, size, "%s of epoch %d: expected %.6f, got %.6f", column, (int)e, expected, got);

@@ -28,6 +28,22 @@ typedef enum bwi_loss_kind {
     BWI_LOSSES
 } bwi_loss_kind;
 
+/* Losses with several parameters. */
+typedef enum bwi_graded_kind {
+    BWI_GRADED_BINARY_FOCAL, /* mean w (1 - p_t)^gamma binary_crossentropy, p_t = t x + (1 - t)(1 - x), w = 1 or alpha t + (1 - alpha)(1 - t) */
+    BWI_GRADED_CATEGORICAL_FOCAL, /* -alpha sum t (1 - c)^gamma log c, c = x / sum x clipped */
+    BWI_GRADED_TVERSKY,           /* 1 - I / (I + alpha sum (1 - x) y + beta sum x (1 - y) + epsilon), I = sum x y */
+    BWI_GRADED_GENERALIZED        /* (1 - x[y]^gamma) / gamma, for class numbers (int32) */
+} bwi_graded_kind;
+
+typedef struct bwi_graded {
+    bwi_graded_kind kind;
+    float alpha, beta, gamma, epsilon;
+    float smoothing; /* of labels */
+    bool balanced;   /* of binary focal: with w */
+    bool samples;    /* a sample is one row, whatever its axes */
+} bwi_graded;
+
 typedef struct bwi_loss_kernels {
     /* loss[s] = the mean over the rows of sample s of weight * f(x, y, p). Targets are floats, or for BWI_LOSS_SPARSE class numbers
      * (int32), which the caller has checked. */
@@ -36,6 +52,18 @@ typedef struct bwi_loss_kernels {
     /* dx = diff[s] times the gradient of loss[s]. */
     void (*backward)(bwi_loss_kind kind, float p, const bwi_rows *rows, const float *x, const void *target, const float *weight,
                      const float *diff, float *dx);
+
+    /* The same for losses with several parameters. */
+    void (*graded_forward)(const bwi_graded *g, const bwi_rows *rows, const float *x, const void *target, const float *weight,
+                           float *loss);
+    void (*graded_backward)(const bwi_graded *g, const bwi_rows *rows, const float *x, const void *target, const float *weight,
+                            const float *diff, float *dx);
+    /* Connectionist temporal classification of each sample: loss = -log of the probability that the output's rows (logits of `classes`
+     * classes at `times` times; class 0 is the blank) spell the labels, of which the first ones count, as many as are not 0. dx is
+     * the gradient. `scratch` has room for ctc_scratch doubles. Returns the first sample whose labels cannot be spelled, or -1. */
+    int64_t (*ctc)(int64_t samples, int64_t times, int64_t classes, int64_t length, const float *x, const int32_t *labels,
+                   double *scratch, float *loss, float *dx);
+    int64_t (*ctc_scratch)(int64_t times, int64_t classes, int64_t length);
 
     /* Returns the index of the first class number outside 0 ... classes - 1, or -1 if there is none. */
     int64_t (*bad_label)(int64_t count, int64_t classes, const int32_t *labels);

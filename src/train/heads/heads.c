@@ -251,9 +251,16 @@ static bw_status add_metric(bwi_session *s, const bwi_head *head, int output, co
     bw_node *node = metric->row ? metric->row->build(&own, metric->values) : bwi_metric_of_loss(metric->loss, &own, metric->values);
     char name[BWI_COLUMN_NAME];
     name_column(s, output, metric, name);
-    bw_status status = add_column(s, node, false, name);
-    if (status == BW_OK && metric->row) {
-        s->columns[s->column_count - 1].value = metric->row->value;
+    int width = node && metric->row && metric->row->width ? metric->row->width(node) : 1;
+    bw_status status = BW_OK;
+    for (int i = 0; i < width && status == BW_OK; i++) {
+        char one[BWI_COLUMN_NAME];
+        snprintf(one, sizeof one, width > 1 ? "%.112s.%d" : "%s", name, i);
+        status = add_column(s, node, false, one);
+        if (status == BW_OK && metric->row) {
+            s->columns[s->column_count - 1].value = metric->row->value;
+            s->columns[s->column_count - 1].index = i;
+        }
     }
     return status;
 }

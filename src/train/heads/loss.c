@@ -1,5 +1,5 @@
 /* The losses, by Keras's names. Each becomes a node with one number per sample, so that all of them are reduced in the same way. */
-#include "train/internal.h"
+#include "train/heads/metrics.h"
 
 #include <string.h>
 
@@ -108,6 +108,129 @@ bool bwi_head_ignore(const bwi_loss_row *row, const bwi_argument_value *values, 
     return head->target && *mask && head->weight;
 }
 
+/* ---- Losses with several parameters ---- */
+
+static bw_node *add_activation(const bwi_head *head, bwi_activation kind)
+{
+    bwi_activation_attributes a = {.kind = kind};
+    bw_node *x = head->prediction;
+    return bwi_graph_add(head->graph, &bwi_op_activation, "probabilities", &a, sizeof a, &x, 1, NULL, 0);
+}
+
+enum { ALPHA, GAMMA, FOCAL_FROM_LOGITS, FOCAL_SMOOTHING, FOCAL_SHARED };
+enum { BALANCED, BINARY_ALPHA, FOCAL_OPTIONS = 5 };
+
+#define FOCAL_ARGUMENTS                                                                                \
+    {"alpha", NULL, BWI_FLOAT, "0.25", 0, 1e30, NULL}, {"gamma", NULL, BWI_FLOAT, "2", 0, 1e30, NULL}, \
+        {"from_logits", NULL, BWI_BOOL, "false", 0, 0, NULL},                                          \
+    {                                                                                                  \
+        "label_smoothing", NULL, BWI_FLOAT, "0", 0, 1, NULL                                            \
+    }
+
+static const bwi_argument binary_focal_arguments[FOCAL_OPTIONS] = {{"apply_class_balancing", NULL, BWI_BOOL, "false", 0, 0, NULL},
+                                                                   FOCAL_ARGUMENTS};
+static const bwi_argument categorical_focal_arguments[FOCAL_SHARED] = {FOCAL_ARGUMENTS};
+static const bwi_argument generalized_arguments[] = {{"q", NULL, BWI_FLOAT, "0.5", 1e-6, 1 - 1e-6, NULL}};
+static const bwi_argument dice_arguments[] = {{"axis", NULL, BWI_INTS, "", 0, 0, NULL}};
+static const bwi_argument tversky_arguments[] = {{"alpha", NULL, BWI_FLOAT, "0.5", 0, 1e30, NULL},
+                                                 {"beta", NULL, BWI_FLOAT, "0.5", 0, 1e30, NULL},
+                                                 {"axis", NULL, BWI_INTS, "", 0, 0, NULL}};
+
+static bwi_graded focal_of(bwi_graded_kind kind, const bwi_argument_value *values)
+{
+    return (bwi_graded){.kind = kind,
+                        .alpha = (float)values[ALPHA].number,
+                        .gamma = (float)values[GAMMA].number,
+                        .smoothing = (float)values[FOCAL_SMOOTHING].number};
+}
+
+static bw_node *binary_focal(const bwi_loss_row *row, const bwi_head *head, const bwi_argument_value *values)
+{
+    bwi_graded g = focal_of(BWI_GRADED_BINARY_FOCAL, values + BINARY_ALPHA);
+    g.balanced = values[BALANCED].flag;
+    bool logits = values[BINARY_ALPHA + FOCAL_FROM_LOGITS].flag;
+    return add(row, head, &bwi_op_graded_loss, logits ? add_activation(head, BWI_SIGMOID) : head->prediction, &g, sizeof g);
+}
+
+static bw_node *categorical_focal(const bwi_loss_row *row, const bwi_head *head, const bwi_argument_value *values)
+{
+    bwi_graded g = focal_of(BWI_GRADED_CATEGORICAL_FOCAL, values);
+    bw_node *x = head->prediction;
+    if (values[FOCAL_FROM_LOGITS].flag) {
+        x = bwi_graph_add(head->graph, &bwi_op_softmax, "probabilities", NULL, 0, &x, 1, NULL, 0);
+    }
+    return add(row, head, &bwi_op_graded_loss, x, &g, sizeof g);
+}
+
+static bw_node *generalized(const bwi_loss_row *row, const bwi_head *head, const bwi_argument_value *values)
+{
+    bwi_graded g = {.kind = BWI_GRADED_GENERALIZED, .gamma = (float)values[0].number};
+    return add(row, head, &bwi_op_graded_loss, head->prediction, &g, sizeof g);
+}
+
+static bw_node *ctc(const bwi_loss_row *row, const bwi_head *head, const bwi_argument_value *values)
+{
+    (void)values;
+    return add(row, head, &bwi_op_ctc, head->prediction, NULL, 0);
+}
+
+/* Dice and Tversky are sums over the axes that are given, counted from the batch's: the last one, or all except the batch's. Keras's
+ * default is all, that of the batch, too. */
+static bool is_last_axis(const bwi_shape *shape, const bwi_argument_value *axis)
+{
+    return axis->count == 1 && (axis->integer == -1 || axis->integer == shape->ndim);
+}
+
+static bool is_every_axis(const bwi_shape *shape, const bwi_argument_value *axis)
+{
+    unsigned seen = 0;
+    for (int i = 0; i < axis->count; i++) {
+        int64_t at = axis->integers[i] < 0 ? axis->integers[i] + shape->ndim + 1 : axis->integers[i];
+        seen |= at >= 1 && at <= shape->ndim ? 1U << (at - 1) : 1U << 31;
+    }
+    return seen == (1U << shape->ndim) - 1;
+}
+
+static bw_node *add_region(const bwi_loss_row *row, const bwi_head *head, bwi_graded *g, const bwi_argument_value *axis)
+{
+    const bwi_shape *shape = &head->prediction->shape;
+    if (axis->count == 0) {
+        return bwi_fail_build(
+            head->graph->ctx, BW_UNIMPLEMENTED,
+            "loss: %.*s: axis: without it the loss is one number for the whole batch, which is not supported; -1 is "
+            "one for each row, and all axes of a sample, from 1 to %d, one for each sample",
+            (int)strcspn(row->names, " "), row->names, shape->ndim);
+    }
+    g->samples = is_every_axis(shape, axis) && shape->ndim > 1;
+    if (!g->samples && !is_last_axis(shape, axis) && !is_every_axis(shape, axis)) {
+        return bwi_fail_build(head->graph->ctx, BW_UNIMPLEMENTED,
+                              "loss: %.*s: axis: expected the last axis, or all axes of a sample, which has %d",
+                              (int)strcspn(row->names, " "), row->names, shape->ndim);
+    }
+    return add(row, head, &bwi_op_graded_loss, head->prediction, g, sizeof *g);
+}
+
+/* 1 - 2 I / (sum y + sum x + epsilon) */
+static const bwi_graded dice_formula = {.kind = BWI_GRADED_TVERSKY, .alpha = 0.5F, .beta = 0.5F, .epsilon = 0.5e-7F};
+
+static bw_node *dice(const bwi_loss_row *row, const bwi_head *head, const bwi_argument_value *values)
+{
+    bwi_graded g = dice_formula;
+    return add_region(row, head, &g, &values[0]);
+}
+
+static bwi_graded tversky_of(const bwi_argument_value *values)
+{
+    return (bwi_graded){
+        .kind = BWI_GRADED_TVERSKY, .alpha = (float)values[0].number, .beta = (float)values[1].number, .epsilon = 1e-7F};
+}
+
+static bw_node *tversky(const bwi_loss_row *row, const bwi_head *head, const bwi_argument_value *values)
+{
+    bwi_graded g = tversky_of(values);
+    return add_region(row, head, &g, &values[2]);
+}
+
 const bwi_loss_row bwi_loss_rows[] = {
     {"mean_squared_error mse MSE MeanSquaredError", NULL, 0, BW_F32, false, BWI_LOSS_SQUARE, formula},
     {"mean_absolute_error mae MAE MeanAbsoluteError", NULL, 0, BW_F32, false, BWI_LOSS_ABSOLUTE, formula},
@@ -127,6 +250,15 @@ const bwi_loss_row bwi_loss_rows[] = {
     {"kl_divergence kld KLD kullback_leibler_divergence KLDivergence", NULL, 0, BW_F32, false, BWI_LOSS_DIVERGENCE, formula},
     {"poisson Poisson", NULL, 0, BW_F32, false, BWI_LOSS_POISSON, formula},
     {"cosine_similarity CosineSimilarity", NULL, 0, BW_F32, false, BWI_LOSS_COSINE, formula},
+    {"binary_focal_crossentropy BinaryFocalCrossentropy", binary_focal_arguments, FOCAL_OPTIONS, BW_F32, true, BWI_LOSS_BINARY,
+     binary_focal},
+    {"categorical_focal_crossentropy CategoricalFocalCrossentropy", categorical_focal_arguments, FOCAL_OPTIONS - 1, BW_F32, true,
+     BWI_LOSS_CATEGORICAL, categorical_focal},
+    {"categorical_generalized_cross_entropy CategoricalGeneralizedCrossEntropy", generalized_arguments, 1, BW_I32, true,
+     BWI_LOSS_SPARSE, generalized},
+    {"dice Dice", dice_arguments, 1, BW_F32, false, BWI_LOSS_SQUARE, dice},
+    {"tversky Tversky", tversky_arguments, 3, BW_F32, false, BWI_LOSS_SQUARE, tversky},
+    {"ctc CTC", NULL, 0, BW_I32, false, BWI_LOSS_SQUARE, ctc},
     {NULL, NULL, 0, BW_F32, false, BWI_LOSS_SQUARE, NULL},
 };
 

@@ -2,25 +2,20 @@
  * The metrics, by Keras's names. Each is a node that sums over the batch, and a formula that turns the sums into a number, so that
  * batches and ranks can be added before the formula is applied. Any loss can be a metric, too.
  */
-#include "train/internal.h"
+#include "train/heads/metrics.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Divides as Keras's divide_no_nan does. */
-static double ratio(double a, double b)
-{
-    return b == 0 ? 0 : a / b;
-}
-
-double bwi_metric_mean(const bw_node *node, const double *sums)
+double bwi_metric_mean(const bw_node *node, const double *sums, int index)
 {
     (void)node;
-    return ratio(sums[0], sums[1]);
+    (void)index;
+    return bwi_metric_ratio(sums[0], sums[1]);
 }
 
-static bw_node *add(const bwi_head *head, const bwi_op *op, bw_node *prediction, bw_dtype target, const char *name,
-                    const void *attributes, size_t bytes)
+bw_node *bwi_metric_add(const bwi_head *head, const bwi_op *op, bw_node *prediction, bw_dtype target, const char *name,
+                        const void *attributes, size_t bytes)
 {
     bw_node *inputs[3] = {prediction, bwi_head_target(head, target), head->weight};
     return bwi_graph_add(head->graph, op, name, attributes, bytes, inputs, head->weight ? 3 : 2, NULL, 0);
@@ -48,7 +43,7 @@ static bw_node *add_accuracy(const bwi_head *head, const char *name, const bwi_a
 {
     bool labels = a->kind == BWI_ACCURACY_SPARSE || a->kind == BWI_ACCURACY_SPARSE_TOP;
     bw_node *logits = a->kind == BWI_ACCURACY_BINARY ? NULL : bwi_logits_of(head->prediction);
-    return add(head, &bwi_op_accuracy, logits ? logits : head->prediction, labels ? BW_I32 : BW_F32, name, a, sizeof *a);
+    return bwi_metric_add(head, &bwi_op_accuracy, logits ? logits : head->prediction, labels ? BW_I32 : BW_F32, name, a, sizeof *a);
 }
 
 /* As in Keras, the shapes decide which accuracy the word means. */
@@ -96,120 +91,6 @@ static bw_node *sparse_top_k(const bwi_head *head, const bwi_argument_value *val
     return add_accuracy(head, "sparse_top_k_categorical_accuracy", &a);
 }
 
-/* ---- Precision and recall, from sums of true positives, false positives and false negatives ---- */
-
-static bw_node *add_counts(const bwi_head *head, const char *name, const bwi_argument_value *values)
-{
-    bwi_confusion_attributes a = {.confusion = {.threshold = (float)values[0].number}};
-    return add(head, &bwi_op_confusion, head->prediction, BW_F32, name, &a, sizeof a);
-}
-
-static bw_node *precision(const bwi_head *head, const bwi_argument_value *values)
-{
-    return add_counts(head, "precision", values);
-}
-
-static double precision_value(const bw_node *node, const double *sums)
-{
-    (void)node;
-    return ratio(sums[0], sums[0] + sums[1]);
-}
-
-static bw_node *recall(const bwi_head *head, const bwi_argument_value *values)
-{
-    return add_counts(head, "recall", values);
-}
-
-static double recall_value(const bw_node *node, const double *sums)
-{
-    (void)node;
-    return ratio(sums[0], sums[0] + sums[2]);
-}
-
-/* ---- The area under a curve ---- */
-
-enum { NUM_THRESHOLDS, CURVE, SUMMATION_METHOD, AUC_FROM_LOGITS, AUC_OPTIONS };
-
-static bw_node *auc(const bwi_head *head, const bwi_argument_value *values)
-{
-    const char *curve = values[CURVE].text, *summation = values[SUMMATION_METHOD].text;
-    bwi_confusion_attributes a = {
-        .confusion = {.buckets = values[NUM_THRESHOLDS].integer, .from_logits = values[AUC_FROM_LOGITS].flag}};
-    a.curve = bwi_listed("roc ROC", curve, strlen(curve)) ? BWI_CURVE_ROC
-              : bwi_listed("pr PR", curve, strlen(curve)) ? BWI_CURVE_PR
-                                                          : BWI_CURVE_PRGAIN;
-    a.summation = strcmp(summation, "minoring") == 0   ? BWI_SUMMATION_MINORING
-                  : strcmp(summation, "majoring") == 0 ? BWI_SUMMATION_MAJORING
-                                                       : BWI_SUMMATION_INTERPOLATION;
-    return add(head, &bwi_op_confusion, head->prediction, BW_F32, "auc", &a, sizeof a);
-}
-
-/* The confusion matrix at one threshold: summed weights of positive (yes) and negative (no) targets, those above the threshold and
- * all of them. */
-typedef struct confusion {
-    double yes, no, all_yes, all_no;
-} confusion;
-
-static void curve_point(const confusion *c, bwi_curve curve, double *x, double *y)
-{
-    if (curve == BWI_CURVE_PRGAIN) {
-        double scale = ratio(c->all_yes, c->all_no);
-        *x = c->yes == 0 ? 0 : 1 - scale * ratio(c->all_yes - c->yes, c->yes);
-        *x = *x < 0 ? 0 : *x;
-        *y = c->yes == 0 ? 1 : 1 - scale * ratio(c->no, c->yes);
-        return;
-    }
-    double recall_here = ratio(c->yes, c->all_yes);
-    *x = curve == BWI_CURVE_ROC ? ratio(c->no, c->all_no) : recall_here;
-    *y = curve == BWI_CURVE_ROC ? recall_here : ratio(c->yes, c->yes + c->no);
-}
-
-/* Between two thresholds, true positives are assumed to be linear in all positives p (Davis and Goadrich), so the area is slope
- * (dtp + intercept log(p_low / p_high)) / all positives. */
-static double pr_area(const confusion *low, const confusion *high)
-{
-    double dtp = low->yes - high->yes, p_low = low->yes + low->no, p_high = high->yes + high->no, dp = p_low - p_high;
-    double slope = ratio(dtp, dp < 0 ? 0 : dp), intercept = high->yes - slope * p_high;
-    double quotient = p_low > 0 && p_high > 0 ? p_low / p_high : 1;
-    return ratio(slope * (dtp + intercept * log(quotient)), low->all_yes);
-}
-
-static double area(const bwi_confusion_attributes *a, const confusion *low, const confusion *high)
-{
-    if (a->curve == BWI_CURVE_PR && a->summation == BWI_SUMMATION_INTERPOLATION) {
-        return pr_area(low, high);
-    }
-    double x[2], y[2];
-    curve_point(low, a->curve, &x[0], &y[0]);
-    curve_point(high, a->curve, &x[1], &y[1]);
-    double height = a->summation == BWI_SUMMATION_INTERPOLATION                 ? (y[0] + y[1]) / 2
-                    : (a->summation == BWI_SUMMATION_MINORING) == (y[0] < y[1]) ? y[0]
-                                                                                : y[1];
-    return (x[0] - x[1]) * height;
-}
-
-static double auc_value(const bw_node *node, const double *sums)
-{
-    const bwi_confusion_attributes *a = node->attributes;
-    int64_t buckets = a->confusion.buckets;
-    confusion high = {0}, low;
-    for (int64_t i = 0; i < buckets; i++) {
-        high.all_yes += sums[i];
-        high.all_no += sums[buckets + i];
-    }
-    low = high;
-    low.yes = sums[buckets - 1];
-    low.no = sums[2 * buckets - 1];
-    double total = 0;
-    for (int64_t i = buckets - 2; i >= 0; i--) {
-        high = low;
-        low.yes += sums[i];
-        low.no += sums[buckets + i];
-        total += area(a, &low, &high);
-    }
-    return total;
-}
-
 /* ---- Regression ---- */
 
 static bw_node *root_mean_squared_error(const bwi_head *head, const bwi_argument_value *values)
@@ -217,10 +98,11 @@ static bw_node *root_mean_squared_error(const bwi_head *head, const bwi_argument
     return of_loss("mean_squared_error", head, values);
 }
 
-static double root_value(const bw_node *node, const double *sums)
+static double root_value(const bw_node *node, const double *sums, int index)
 {
     (void)node;
-    return sqrt(ratio(sums[0], sums[1]));
+    (void)index;
+    return sqrt(bwi_metric_ratio(sums[0], sums[1]));
 }
 
 /* The similarity is negated as a loss, but not as a metric. */
@@ -229,10 +111,11 @@ static bw_node *cosine_similarity(const bwi_head *head, const bwi_argument_value
     return of_loss("cosine_similarity", head, values);
 }
 
-static double negated_value(const bw_node *node, const double *sums)
+static double negated_value(const bw_node *node, const double *sums, int index)
 {
     (void)node;
-    return -ratio(sums[0], sums[1]);
+    (void)index;
+    return -bwi_metric_ratio(sums[0], sums[1]);
 }
 
 static bw_node *log_cosh_error(const bwi_head *head, const bwi_argument_value *values)
@@ -246,13 +129,14 @@ static bw_node *r2_score(const bwi_head *head, const bwi_argument_value *values)
 {
     bwi_variation_attributes a = {.by_variance = strcmp(values[CLASS_AGGREGATION].text, "variance_weighted_average") == 0,
                                   .regressors = values[NUM_REGRESSORS].integer};
-    return add(head, &bwi_op_variation, head->prediction, BW_F32, "r2_score", &a, sizeof a);
+    return bwi_metric_add(head, &bwi_op_variation, head->prediction, BW_F32, "r2_score", &a, sizeof a);
 }
 
 /* R2 is the mean over outputs of 1 - residual / total, where total = sum w y^2 - (sum w y)^2 / sum w; it is adjusted for the number
  * of regressors if that is given. */
-static double r2_value(const bw_node *node, const double *sums)
+static double r2_value(const bw_node *node, const double *sums, int index)
 {
+    (void)index;
     const bwi_variation_attributes *a = node->attributes;
     int64_t width = node->input[0]->shape.extent[0];
     double scores = 0, weights = 0, count = sums[4 * width], regressors = (double)a->regressors;
@@ -266,33 +150,67 @@ static double r2_value(const bw_node *node, const double *sums)
     return a->regressors && regressors < count - 1 ? 1 - (1 - r2) * (count - 1) / (count - regressors - 1) : r2;
 }
 
+/* ---- Correlations along the last axis ---- */
+
+static bw_node *pearson(const bwi_head *head, const bwi_argument_value *values)
+{
+    (void)values;
+    bwi_correlation_attributes a = {.kind = BWI_CORRELATION_PEARSON};
+    return bwi_metric_add(head, &bwi_op_correlation, head->prediction, BW_F32, "pearson_correlation", &a, sizeof a);
+}
+
+static bw_node *concordance(const bwi_head *head, const bwi_argument_value *values)
+{
+    (void)values;
+    bwi_correlation_attributes a = {.kind = BWI_CORRELATION_CONCORDANCE};
+    return bwi_metric_add(head, &bwi_op_correlation, head->prediction, BW_F32, "concordance_correlation", &a, sizeof a);
+}
+
 /* ---- The table ---- */
 
+static const bwi_argument axis_arguments[] = {{"axis", NULL, BWI_INT, "-1", -1, -1, NULL}};
+
 static const bwi_argument threshold_arguments[] = {{"threshold", NULL, BWI_FLOAT, "0.5", 0, 0, NULL}};
-static const bwi_argument thresholds_arguments[] = {{"thresholds", "threshold", BWI_FLOAT, "0.5", 0, 1, NULL}};
 static const bwi_argument k_arguments[] = {{"k", NULL, BWI_INT, "5", 1, 1e9, NULL}};
-static const bwi_argument auc_arguments[AUC_OPTIONS] = {
-    [NUM_THRESHOLDS] = {"num_thresholds", NULL, BWI_INT, "200", 2, 100000, NULL},
-    [CURVE] = {"curve", NULL, BWI_TEXT, "roc", 0, 0, "roc pr prgain ROC PR PRGAIN"},
-    [SUMMATION_METHOD] = {"summation_method", NULL, BWI_TEXT, "interpolation", 0, 0, "interpolation minoring majoring"},
-    [AUC_FROM_LOGITS] = {"from_logits", NULL, BWI_BOOL, "false", 0, 0, NULL}};
 static const bwi_argument r2_arguments[R2_OPTIONS] = {[CLASS_AGGREGATION] = {"class_aggregation", NULL, BWI_TEXT, "uniform_average",
                                                                              0, 0, "uniform_average variance_weighted_average"},
                                                       [NUM_REGRESSORS] = {"num_regressors", NULL, BWI_INT, "0", 0, 1e9, NULL}};
 
 const bwi_metric_row bwi_metric_rows[] = {
-    {"accuracy acc Accuracy", NULL, 0, accuracy, bwi_metric_mean},
-    {"binary_accuracy BinaryAccuracy", threshold_arguments, 1, binary_accuracy, bwi_metric_mean},
-    {"categorical_accuracy CategoricalAccuracy", NULL, 0, categorical_accuracy, bwi_metric_mean},
-    {"sparse_categorical_accuracy SparseCategoricalAccuracy", NULL, 0, sparse_categorical_accuracy, bwi_metric_mean},
-    {"top_k_categorical_accuracy TopKCategoricalAccuracy", k_arguments, 1, top_k, bwi_metric_mean},
-    {"sparse_top_k_categorical_accuracy SparseTopKCategoricalAccuracy", k_arguments, 1, sparse_top_k, bwi_metric_mean},
-    {"precision Precision", thresholds_arguments, 1, precision, precision_value},
-    {"recall Recall", thresholds_arguments, 1, recall, recall_value},
-    {"auc AUC", auc_arguments, AUC_OPTIONS, auc, auc_value},
-    {"root_mean_squared_error RootMeanSquaredError", NULL, 0, root_mean_squared_error, root_value},
-    {"r2_score R2Score", r2_arguments, R2_OPTIONS, r2_score, r2_value},
-    {"cosine_similarity CosineSimilarity", NULL, 0, cosine_similarity, negated_value},
-    {"log_cosh_error logcosh LogCoshError", NULL, 0, log_cosh_error, bwi_metric_mean},
-    {NULL, NULL, 0, NULL, NULL},
+    {"accuracy acc Accuracy", NULL, 0, accuracy, bwi_metric_mean, NULL},
+    {"binary_accuracy BinaryAccuracy", threshold_arguments, 1, binary_accuracy, bwi_metric_mean, NULL},
+    {"categorical_accuracy CategoricalAccuracy", NULL, 0, categorical_accuracy, bwi_metric_mean, NULL},
+    {"sparse_categorical_accuracy SparseCategoricalAccuracy", NULL, 0, sparse_categorical_accuracy, bwi_metric_mean, NULL},
+    {"top_k_categorical_accuracy TopKCategoricalAccuracy", k_arguments, 1, top_k, bwi_metric_mean, NULL},
+    {"sparse_top_k_categorical_accuracy SparseTopKCategoricalAccuracy", k_arguments, 1, sparse_top_k, bwi_metric_mean, NULL},
+    {"precision Precision", bwi_counts_arguments, BWI_COUNTS_OPTIONS, bwi_precision, bwi_precision_value, bwi_counts_width},
+    {"recall Recall", bwi_counts_arguments, BWI_COUNTS_OPTIONS, bwi_recall, bwi_recall_value, bwi_counts_width},
+    {"true_positives TruePositives", bwi_counts_arguments, 1, bwi_true_positives, bwi_true_positives_value, bwi_counts_width},
+    {"true_negatives TrueNegatives", bwi_counts_arguments, 1, bwi_true_negatives, bwi_true_negatives_value, bwi_counts_width},
+    {"false_positives FalsePositives", bwi_counts_arguments, 1, bwi_false_positives, bwi_false_positives_value, bwi_counts_width},
+    {"false_negatives FalseNegatives", bwi_counts_arguments, 1, bwi_false_negatives, bwi_false_negatives_value, bwi_counts_width},
+    {"precision_at_recall PrecisionAtRecall", bwi_at_recall_arguments, BWI_AT_OPTIONS, bwi_precision_at_recall,
+     bwi_precision_at_recall_value, NULL},
+    {"recall_at_precision RecallAtPrecision", bwi_at_precision_arguments, BWI_AT_OPTIONS, bwi_recall_at_precision,
+     bwi_recall_at_precision_value, NULL},
+    {"sensitivity_at_specificity SensitivityAtSpecificity", bwi_at_specificity_arguments, BWI_AT_OPTIONS,
+     bwi_sensitivity_at_specificity, bwi_sensitivity_at_specificity_value, NULL},
+    {"specificity_at_sensitivity SpecificityAtSensitivity", bwi_at_sensitivity_arguments, BWI_AT_OPTIONS,
+     bwi_specificity_at_sensitivity, bwi_specificity_at_sensitivity_value, NULL},
+    {"auc AUC", bwi_auc_arguments, BWI_AUC_OPTIONS, bwi_auc, bwi_auc_value, NULL},
+    {"f1_score F1Score", bwi_f1_arguments, 2, bwi_f1_score, bwi_fbeta_value, bwi_fbeta_width},
+    {"fbeta_score FBetaScore", bwi_fbeta_arguments, 3, bwi_fbeta_score, bwi_fbeta_value, bwi_fbeta_width},
+    {"iou io_u IoU", bwi_iou_arguments, BWI_IOU_OPTIONS, bwi_iou, bwi_match_value, NULL},
+    {"binary_iou binary_io_u BinaryIoU", bwi_binary_iou_arguments, 2, bwi_binary_iou, bwi_match_value, NULL},
+    {"mean_iou mean_io_u MeanIoU", bwi_mean_iou_arguments, BWI_IOU_OPTIONS - 1, bwi_mean_iou, bwi_match_value, NULL},
+    {"one_hot_iou one_hot_io_u OneHotIoU", bwi_one_hot_iou_arguments, 5, bwi_one_hot_iou, bwi_match_value, NULL},
+    {"one_hot_mean_iou one_hot_mean_io_u OneHotMeanIoU", bwi_one_hot_mean_iou_arguments, 4, bwi_one_hot_mean_iou, bwi_match_value,
+     NULL},
+    {"pearson_correlation PearsonCorrelation", axis_arguments, 1, pearson, bwi_metric_mean, NULL},
+    {"concordance_correlation ConcordanceCorrelation", axis_arguments, 1, concordance, bwi_metric_mean, NULL},
+    {"root_mean_squared_error RootMeanSquaredError", NULL, 0, root_mean_squared_error, root_value, NULL},
+    {"r2_score R2Score", r2_arguments, R2_OPTIONS, r2_score, r2_value, NULL},
+    {"cosine_similarity CosineSimilarity", NULL, 0, cosine_similarity, negated_value, NULL},
+    {"log_cosh_error logcosh LogCoshError", NULL, 0, log_cosh_error, bwi_metric_mean, NULL},
+    {NULL, NULL, 0, NULL, NULL, NULL},
 };

@@ -397,8 +397,8 @@ static void test_compile(void **state)
                    "\"config\":{}}]",
                    BW_UNIMPLEMENTED, "metrics='Accuracy'");
     refuse_compile("\"optimizer\":\"adam\",\"loss\":\"mse\",\"metrics\":[{\"module\":\"keras.metrics\",\"class_name\":\"AUC\","
-                   "\"config\":{\"multi_label\":true}}]",
-                   BW_UNIMPLEMENTED, "multi_label=true");
+                   "\"config\":{\"brand_new\":true}}]",
+                   BW_UNIMPLEMENTED, "brand_new=true");
     refuse_compile("\"optimizer\":\"adam\",\"loss\":\"mse\",\"something\":1", BW_UNIMPLEMENTED, "something=1.0");
 }
 

@@ -104,15 +104,23 @@ static void check_confusion(const bwi_kernels *k)
 {
     bwi_rows rows = {.samples = 7, .count = 1, .width = 1, .weights = 1};
     const float x[] = {0, 0.25f, 0.3f, 0.5f, 0.75f, 0.9f, 2}, y[] = {0, 1, 0, 1, 0, 1, 1}, weight[] = {1, 2, 4, 8, 16, 32, 64};
-    double buckets[10] = {0}, counts[3] = {1, 1, 1};
+    double buckets[10] = {0}, counts[4] = {1, 1, 1, 1};
     k->metric->confusion(&(bwi_confusion){.buckets = 5}, &rows, x, y, weight, buckets);
     assert_sums("buckets", buckets, (const double[]){2, 8, 0, 96, 0, 1, 4, 16, 0, 0}, 10);
-    k->metric->confusion(&(bwi_confusion){.threshold = 0.5f}, &rows, x, y, weight, counts);
-    assert_sums("counts", counts, (const double[]){97, 17, 11}, 3);
+    k->metric->confusion(&(bwi_confusion){.thresholds = 1, .threshold = {0.5f}}, &rows, x, y, weight, counts);
+    assert_sums("counts", counts, (const double[]){97, 17, 11, 6}, 4);
+    double listed[8] = {0}, lists[6] = {0}, strict[10] = {0};
+    k->metric->confusion(&(bwi_confusion){.thresholds = 2, .threshold = {0.25f, 0.8f}}, &rows, x, y, weight, listed);
+    assert_sums("two thresholds", listed, (const double[]){104, 20, 2, 1, 96, 0, 10, 21}, 8);
+    k->metric->confusion(&(bwi_confusion){.buckets = 3, .thresholds = 1, .threshold = {0.3f}}, &rows, x, y, weight, lists);
+    assert_sums("buckets of a list", lists, (const double[]){2, 104, 0, 5, 16, 0}, 6);
+    k->metric->confusion(&(bwi_confusion){.buckets = 5, .strict = true}, &rows, x, y, weight, strict);
+    assert_sums("strict buckets", strict, (const double[]){0, 2, 8, 0, 96, 1, 0, 4, 16, 0}, 10);
     const float logits[] = {-1, 1, 0.5f, -0.5f, 3, -3, 0};
-    double of_logits[3] = {0};
-    k->metric->confusion(&(bwi_confusion){.threshold = 0.5f, .from_logits = true}, &rows, logits, y, weight, of_logits);
-    assert_sums("of logits", of_logits, (const double[]){2, 20, 104}, 3);
+    double of_logits[4] = {0};
+    k->metric->confusion(&(bwi_confusion){.thresholds = 1, .threshold = {0.5f}, .from_logits = true}, &rows, logits, y, weight,
+                         of_logits);
+    assert_sums("of logits", of_logits, (const double[]){2, 20, 104, 1}, 4);
     double spoilt[10] = {0};
     k->metric->confusion(&(bwi_confusion){.buckets = 5}, &(bwi_rows){.samples = 1, .count = 1, .width = 1}, (const float[]){NAN},
                          (const float[]){1}, NULL, spoilt);

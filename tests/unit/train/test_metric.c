@@ -163,7 +163,14 @@ static void test_messages(void **state)
         {"auc(num_thresholds=1)", &real, "num_thresholds: expected a number from 2"},
         {"precision(thresholds=2)", &real, "thresholds: expected a number from 0 to 1"},
         {"top_k_categorical_accuracy(k=0)", &real, "k: expected a number from 1"},
-        {"precision(top_k=3)", &real, "there is no argument 'top_k'"},
+        {"precision(top_k=0)", &real, "top_k: expected a number from 1"},
+        {"precision(class_id=7)", &real, "class_id: expected a class from 0 to 2, got 7"},
+        {"f1_score(average=best)", &real, "average: expected one of: none micro macro weighted"},
+        {"auc(num_labels=3)", &real, "num_labels belongs to multi_label=true"},
+        {"auc(label_weights=(1,2))", &real, "label_weights: expected one for each of the output's 3 labels, got 2"},
+        {"iou(num_classes=3,target_class_ids=(3,),sparse_y_pred=false)", &labels,
+         "target_class_ids: expected classes below 3, got 3"},
+        {"mean_iou(num_classes=2,sparse_y_pred=false)", &labels, "num_classes: the output has 3 classes, got 2"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         bw_context *ctx = bw_open(NULL);

@@ -1,0 +1,255 @@
+/*
+ * conv2d_transpose: the transpose of a convolution, that is its backward pass, whose backward pass is then the convolution itself. The
+ * convolution takes this op's output as its src and gives this op's input as its dst, so that Keras's kernel (kh, kw, filters, in) is
+ * that of the convolution. Variable: the kernel, stored as the convolution prefers it. A sequence is an image of height 1.
+ */
+#include "op/internal.h"
+
+/* Keras's rule: with stride s and a kernel that reaches over k, zeros before and after what lies s apart, so that the output has
+ * (in - 1) s + 2 + left + right - k numbers. */
+static void padding_of(const bwi_conv2d_transpose_attributes *a, int i, int64_t *left, int64_t *right)
+{
+    int64_t k = (a->kernel[i] - 1) * a->dilation[i] + 1, s = a->strides[i], given = a->output_padding[i];
+    if (!a->same) {
+        *left = k - 1;
+        *right = k - 1 + (given >= 0 ? given : s > k ? s - k : 0);
+        return;
+    }
+    int64_t all = given >= 0 ? k + k % 2 - 2 + given : s + k - 2;
+    *left = all / 2 + all % 2 < k - 1 ? all / 2 + all % 2 : k - 1;
+    *right = all - *left;
+}
+
+static int64_t extent_of(const bwi_conv2d_transpose_attributes *a, int i, int64_t in)
+{
+    int64_t left, right;
+    padding_of(a, i, &left, &right);
+    return (in - 1) * a->strides[i] + 2 + left + right - ((a->kernel[i] - 1) * a->dilation[i] + 1);
+}
+
+static bw_status shape(bwi_graph *graph, bw_node *node)
+{
+    const bwi_conv2d_transpose_attributes *a = node->attributes;
+    const bwi_shape *in = &node->input[0]->shape;
+    char text[160];
+    if (in->ndim != 3 && (in->ndim != 2 || a->kernel[0] != 1)) {
+        return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected an image (height, width, channels), got %s",
+                        node->name, bwi_format_shape(text, in->ndim, in->extent));
+    }
+    node->shape.ndim = in->ndim;
+    node->shape.extent[in->ndim - 1] = a->filters;
+    for (int i = 3 - in->ndim; i < 2; i++) {
+        int64_t *out = &node->shape.extent[i + in->ndim - 3];
+        *out = extent_of(a, i, in->extent[i + in->ndim - 3]);
+        if (*out < 1) {
+            return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: a kernel of %dx%d leaves nothing of %s", node->name,
+                            (int)a->kernel[0], (int)a->kernel[1], bwi_format_shape(text, in->ndim, in->extent));
+        }
+    }
+    return bwi_shape_check(graph, node);
+}
+
+/* What the convolution pads: as much as the kernel reaches beyond the output, and nothing where the output is longer than that. */
+static int64_t reach(const bwi_conv2d_transpose_attributes *a, int i, int64_t pad)
+{
+    int64_t rest = (a->kernel[i] - 1) * a->dilation[i] - pad;
+    return rest > 0 ? rest : 0;
+}
+
+static bwi_conv_shape conv_shape(const bw_node *node, int64_t n)
+{
+    const bwi_conv2d_transpose_attributes *a = node->attributes;
+    bwi_conv_shape s = {.n = n,
+                        .kh = a->kernel[0],
+                        .kw = a->kernel[1],
+                        .stride_h = a->strides[0],
+                        .stride_w = a->strides[1],
+                        .dilation_h = a->dilation[0],
+                        .dilation_w = a->dilation[1],
+                        .groups = 1};
+    bwi_shape_image(&node->shape, &s.ih, &s.iw, &s.ic);
+    bwi_shape_image(&node->input[0]->shape, &s.oh, &s.ow, &s.oc);
+    int64_t left, right;
+    padding_of(a, 0, &left, &right);
+    s.pad_top = reach(a, 0, left);
+    s.pad_bottom = reach(a, 0, right);
+    padding_of(a, 1, &left, &right);
+    s.pad_left = reach(a, 1, left);
+    s.pad_right = reach(a, 1, right);
+    return s;
+}
+
+static void pack_weights(const bwi_packing *packing, const float *keras_order, void *stored)
+{
+    packing->kernels->convolution->pack(packing->object, keras_order, stored);
+}
+static void unpack_weights(const bwi_packing *packing, const void *stored, int64_t first, int64_t count, float *keras_order)
+{
+    packing->kernels->convolution->unpack(packing->object, stored, first, count, keras_order);
+}
+static void release_packing(const bwi_packing *packing)
+{
+    packing->kernels->convolution->release(packing->object);
+}
+
+static bw_status pack(bw_context *ctx, const bw_node *node)
+{
+    const bwi_kernels *kernels = bwi_kernels_of(ctx);
+    bwi_conv *prototype = NULL;
+    bwi_conv_shape s = conv_shape(node, 1);
+    bw_status status = kernels->convolution->create(ctx, &prototype, &s, NULL, true, true);
+    if (status != BW_OK) {
+        return status;
+    }
+    bwi_variable *kernel = node->variable[0];
+    kernel->count = kernels->convolution->facts(prototype)->weights_floats;
+    kernel->packing = (bwi_packing){.count = kernel->count,
+                                    .kernels = kernels,
+                                    .object = prototype,
+                                    .pack = pack_weights,
+                                    .unpack = unpack_weights,
+                                    .release = release_packing};
+    return BW_OK;
+}
+
+static const bwi_conv *prototype_of(const bw_node *node)
+{
+    return node->variable[0]->packing.object;
+}
+
+static void blocks(const bw_node *node, int64_t *src_block, int64_t *dst_block)
+{
+    const bwi_conv_facts *facts = node->variable[0]->packing.kernels->convolution->facts(prototype_of(node));
+    *src_block = facts->dst_block;
+    *dst_block = facts->src_block;
+}
+
+/* The forward pass here is a backward pass of the convolution, so all of its passes are made, for inference, too. */
+static bw_status prepare(bwi_prepare *p)
+{
+    bwi_conv *conv = NULL;
+    bwi_conv_shape s = conv_shape(p->node, p->samples);
+    const bwi_convolution_kernels *convolution = bwi_kernels_of(p->ctx)->convolution;
+    bw_status status = convolution->create(p->ctx, &conv, &s, prototype_of(p->node), true, true);
+    if (status != BW_OK) {
+        return status;
+    }
+    const bwi_conv_facts *facts = convolution->facts(conv);
+    p->prepared = conv;
+    p->bound_bytes = facts->run_bytes;
+    p->scratch_bytes = bwi_size_align(facts->scratch_bytes, BWI_CACHE_LINE);
+    if (p->training && !facts->squares) { /* the tile's gradient follows */
+        p->scratch_bytes += bwi_size_align((size_t)facts->weights_floats * sizeof(float), BWI_CACHE_LINE);
+    }
+    p->shared_bytes = (size_t)facts->backward_weights_floats * sizeof(float);
+    return BW_OK;
+}
+
+static void release(const bwi_kernels *kernels, void *prepared)
+{
+    kernels->convolution->release(prepared);
+}
+
+static const bwi_conv_facts *facts_of(const bwi_call *call)
+{
+    return call->kernels->convolution->facts(call->prepared);
+}
+
+static void *tile_gradient(const bwi_call *call)
+{
+    return (char *)call->scratch + bwi_size_align(facts_of(call)->scratch_bytes, BWI_CACHE_LINE);
+}
+
+/* The convolution's src is the output here, and its dst the input. */
+static bw_status bind(bw_context *ctx, bwi_call *call, int pass)
+{
+    bwi_conv_memory memory = {.scratch = call->scratch};
+    bwi_conv_pass which = BWI_CONV_BACKWARD_DATA;
+    if (pass == BWI_PASS_FORWARD) {
+        memory.src = call->dst;
+        memory.dst = call->src[0];
+        memory.weights = facts_of(call)->backward_weights_floats ? call->shared : call->weights[0];
+    } else if (pass == BWI_PASS_BACKWARD) {
+        which = BWI_CONV_FORWARD;
+        memory.src = call->diff_dst;
+        memory.dst = call->diff_src[0];
+        memory.weights = call->weights[0];
+    } else if (facts_of(call)->squares) {
+        return BW_OK;
+    } else {
+        which = BWI_CONV_BACKWARD_WEIGHTS;
+        memory.src = call->diff_dst;
+        memory.dst = call->src[0];
+        memory.weights = tile_gradient(call);
+    }
+    bwi_conv_run *run = NULL;
+    bw_status status = call->kernels->convolution->bind(ctx, &run, call->prepared, which, &memory);
+    call->bound = run;
+    return status;
+}
+
+static void unbind(const bwi_kernels *kernels, void *bound)
+{
+    kernels->convolution->unbind(bound);
+}
+
+static bw_status prologue(const bwi_call *call)
+{
+    if (facts_of(call)->backward_weights_floats) {
+        call->kernels->convolution->reorder_backward(call->prepared, call->weights[0], call->shared);
+    }
+    return BW_OK;
+}
+
+static bw_status run(const bwi_call *call, const bwi_tile *tile)
+{
+    bw_status status = call->kernels->convolution->execute(call->bound);
+    if (status != BW_OK) {
+        snprintf(tile->error, BWI_ERROR_TEXT, "layer %s: oneDNN could not compute", call->node->name);
+    }
+    return status;
+}
+
+/* Adds to the lane at once: a tile's gradient is not stored. */
+static void add_squares(const bwi_call *call, const bwi_tile *tile)
+{
+    bwi_conv_shape s = conv_shape(call->node, call->samples);
+    bwi_image x = {s.n, s.ih, s.iw, s.ic, facts_of(call)->src_block}, y = {s.n, s.oh, s.ow, s.oc, facts_of(call)->dst_block};
+    bwi_depthwise k = {{s.kh, s.kw, s.stride_h, s.stride_w, s.pad_top, s.pad_left}, s.dilation_h, s.dilation_w};
+    call->kernels->conv_weights(&x, &y, &k, call->diff_dst, call->src[0], bwi_call_gradient(call, tile, 0),
+                                bwi_call_accumulates(call, tile, 0));
+}
+
+static bw_status backward_weights(const bwi_call *call, const bwi_tile *tile)
+{
+    if (facts_of(call)->squares) {
+        add_squares(call, tile);
+        return BW_OK;
+    }
+    bw_status status = run(call, tile);
+    if (status == BW_OK) {
+        bwi_call_add_floats(call, tile, 0, tile_gradient(call));
+    }
+    return status;
+}
+
+static double flops(const bw_node *node)
+{
+    const bwi_shape *in = &node->input[0]->shape;
+    return 2 * (double)bwi_shape_count(in) * (double)bwi_shape_count(&node->variable[0]->shape) / (double)in->extent[in->ndim - 1];
+}
+
+static const bwi_op_kernels kernels = {.blocks = blocks, .release = release, .bind = bind, .unbind = unbind, .prologue = prologue};
+
+const bwi_op bwi_op_conv2d_transpose = {.name = "conv2d_transpose",
+                                        .flags = BWI_OP_INFERENCE_PROLOGUE,
+                                        .weights_reads = BWI_READS_SRC,
+                                        .layout = BWI_LAYOUT_PREPARED,
+                                        .shape = shape,
+                                        .pack = pack,
+                                        .prepare = prepare,
+                                        .forward = run,
+                                        .backward = run,
+                                        .backward_weights = backward_weights,
+                                        .flops = flops,
+                                        .kernels = &kernels};
