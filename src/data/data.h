@@ -64,6 +64,17 @@ enum { BWI_GATHER_ERROR = BWI_ITEM_ERROR };
 bw_status bwi_dataset_gather(const bw_dataset *dataset, int field, int epoch, const int64_t *numbers, int64_t n,
                              const bwi_destination *to, char *error);
 
+/* The number of tiles of `count` samples; and where tile k of them begins, and its size, as the exponent of two (tiles.c). */
+static inline int64_t bwi_tiles_of(int64_t count, int64_t tile) /* a power of two: no division */
+{
+    int64_t tiles = count >> __builtin_ctzll((unsigned long long)tile);
+    for (int64_t last = count & (tile - 1); last; last &= last - 1) {
+        tiles++;
+    }
+    return tiles;
+}
+void bwi_tile_at(int64_t count, int64_t tile, int64_t k, int64_t *first, int *size);
+
 /* A gather schedule says what is gathered next: the positions first to first + count - 1 of an epoch, in tiles, and the order in
  * which workers will take them (tile t belongs to lane t mod lanes; a worker takes a lane's tiles one after another). Datasets
  * whose samples are slow to make use it for prefetching; others ignore it. For the caller's thread only. */

@@ -162,7 +162,8 @@ static bw_status sum_lanes(bwi_exec *exec, int64_t tiles, int *result)
         return BW_OK;
     }
     uint64_t begin = bwi_exec_clock(exec);
-    bwi_rank_sum sum = {.doubles = true, .lanes = plan->lanes, .used = plan->lanes, .stride = plan->lane_bytes, .count = count};
+    bwi_rank_sum sum = {
+        .doubles = true, .lanes = bwi_plan_division(plan), .used = plan->lanes, .stride = plan->lane_bytes, .count = count};
     bw_status status = bwi_rank_sum_lanes(exec->ctx, sums, &sum);
     bwi_exec_timed(exec, 0, BWI_PART_RANKS, begin);
     return status;

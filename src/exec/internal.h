@@ -190,16 +190,6 @@ static inline unsigned char *bwi_exec_lane(const bwi_exec *exec, int lane)
 {
     return exec->arena + exec->plan->lanes_offset + (size_t)lane * exec->plan->lane_bytes;
 }
-/* The number of tiles of `count` samples; and where tile k of them begins, and its size. */
-static inline int64_t bwi_tiles_of(int64_t count, int64_t tile) /* a power of two: no division */
-{
-    int64_t tiles = count >> __builtin_ctzll((unsigned long long)tile);
-    for (int64_t last = count & (tile - 1); last; last &= last - 1) {
-        tiles++;
-    }
-    return tiles;
-}
-void bwi_tile_at(int64_t count, int64_t tile, int64_t k, int64_t *first, int *size);
 /* Turns (turns.c), where workers outnumber lanes: their number; begins the tiles at hand; waits until it is the turn of tile k to
  * run an instruction that adds to the lane, false if another worker has failed meanwhile; and passes the turn on. */
 size_t bwi_turns_count(const bwi_plan *plan);

@@ -183,7 +183,7 @@ static bw_status sum_bucket(bwi_exec *exec, bw_context *ctx, int b)
     const bwi_overlap *o = exec->overlap;
     const bwi_block *first = &exec->blocks[o->first[b]], *last = &exec->blocks[o->first[b + 1] - 1];
     size_t bytes = last->gradient + (size_t)last->count * sizeof(float) - first->gradient;
-    bwi_rank_sum sum = {.lanes = plan->lanes,
+    bwi_rank_sum sum = {.lanes = bwi_plan_division(plan),
                         .used = o->tiles < plan->lanes ? (int)o->tiles : plan->lanes,
                         .stride = plan->lane_bytes,
                         .count = (int64_t)(bytes / sizeof(float))};

@@ -1,27 +1,6 @@
 /* One tile through one phase: the inner loop of everything. */
 #include "exec/internal.h"
 
-/* Full tiles first, then the remainder in powers of two, the largest first. */
-void bwi_tile_at(int64_t count, int64_t tile, int64_t k, int64_t *first, int *size)
-{
-    *size = __builtin_ctzll((unsigned long long)tile);
-    int64_t full = count >> *size;
-    if (k < full) {
-        *first = k * tile;
-        return;
-    }
-    *first = full * tile;
-    int64_t last = count & (tile - 1);
-    for (;; k--) {
-        *size = 63 - __builtin_clzll((unsigned long long)last);
-        if (k == full) {
-            return;
-        }
-        *first += (int64_t)1 << *size;
-        last -= (int64_t)1 << *size;
-    }
-}
-
 int64_t bwi_piece_number(const bwi_piece *piece, int64_t index)
 {
     return piece->numbers ? piece->numbers[index] : bwi_dataset_number(piece->dataset, piece->epoch, piece->first + index);

@@ -248,7 +248,7 @@ static bw_status sum_ranks(bwi_exec *exec)
     } else {
         bwi_update_add_lanes(exec, exec->tiles, 0, exec->block_count);
         uint64_t begin = bwi_exec_clock(exec);
-        bwi_rank_sum sum = {.lanes = plan->lanes,
+        bwi_rank_sum sum = {.lanes = bwi_plan_division(plan),
                             .used = exec->tiles < plan->lanes ? (int)exec->tiles : plan->lanes,
                             .stride = plan->lane_bytes,
                             .count = (int64_t)(plan->lane_sums / sizeof(float))};

@@ -294,15 +294,33 @@ static void count_slots(bwi_plan *plan)
     }
 }
 
+/* A window's first tiles go to the first lanes, one each. Where it has fewer tiles than there are lanes, ranks share those that it fills, or
+ * some would have no work; the lanes after them have tiles only in windows that end with a remainder. */
+static void divide_lanes(bwi_plan *plan)
+{
+    int64_t tiles = plan->window > 0 ? tiles_of(plan->window, plan->tile) : plan->lanes;
+    int divided = plan->lanes, rank = plan->ranks > 1 ? plan->ctx->rank : 0;
+    while (divided / 2 >= tiles && divided / 2 >= plan->ranks) {
+        divided /= 2;
+    }
+    plan->divided_lanes = divided;
+    bwi_lane_division division = bwi_plan_division(plan);
+    plan->first_lane = bwi_rank_lane(division, plan->ranks, rank);
+    plan->own_lanes = bwi_rank_lane(division, plan->ranks, rank + 1) - plan->first_lane;
+    plan->lane_slots = 0;
+    for (int k = 0; k < plan->ranks; k++) {
+        int own = bwi_rank_lane(division, plan->ranks, k + 1) - bwi_rank_lane(division, plan->ranks, k);
+        plan->lane_slots = own > plan->lane_slots ? own : plan->lane_slots;
+    }
+}
+
 /* Lays the plan out as chosen; what is kept for a whole batch gives way to everything else. */
 static bw_status try_choice(attempt *a, const bwi_choice *c)
 {
     bwi_plan *plan = a->plan;
     plan->tile = c->tile;
     plan->lanes = c->lanes;
-    plan->first_lane = plan->ranks > 1 ? bwi_rank_lane(c->lanes, plan->ranks, plan->ctx->rank) : 0;
-    plan->own_lanes = (plan->ranks > 1 ? bwi_rank_lane(c->lanes, plan->ranks, plan->ctx->rank + 1) : c->lanes) - plan->first_lane;
-    plan->lane_slots = (c->lanes + plan->ranks - 1) / plan->ranks;
+    divide_lanes(plan);
     plan->workers = c->workers;
     plan->segments = c->segments;
     plan->sizes = 64 - __builtin_clzll((unsigned long long)c->tile);

@@ -105,6 +105,7 @@ struct bwi_plan {
     int64_t tile;
     int sizes; /* numbers of samples with kernels: 1, 2, 4, ... tile */
     int lanes, workers, ranks;
+    int divided_lanes;         /* those that a whole window fills: ranks divide them evenly, and the last one has the others, too */
     int first_lane, own_lanes; /* of this rank */
     int lane_slots;            /* lanes that the arena has space for: those of the rank that owns the most */
     int segments;              /* by which a tile's backward pass computes the forward pass again; 1: it does not */
@@ -160,6 +161,10 @@ size_t bwi_plan_value_bytes(const bwi_plan *plan, const bwi_value *value, int64_
 /* The value that holds the bytes of `value`: itself, or the one that it is a view of. */
 int bwi_plan_root(const bwi_program *program, int value);
 /* Whether the instruction reads what its node's prologue made. */
+static inline bwi_lane_division bwi_plan_division(const bwi_plan *plan)
+{
+    return (bwi_lane_division){plan->lanes, plan->divided_lanes};
+}
 bool bwi_plan_reads_shared(const bwi_instruction *instruction);
 /* What lies in a worker's tile region at the fullest moment of its largest phase, by node of the lowered graph: in `values`
  * outputs and differences, in `workspaces` workspaces. Both lists have plan->graph.count entries. The only failure is

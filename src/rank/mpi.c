@@ -191,9 +191,6 @@ static bool make_rooms(bwi_mpi_group *all)
             return false;
         }
     }
-    if ((all->ranks.count & (all->ranks.count - 1)) == 0) {
-        return true;
-    }
     all->messages = bwi_system_allocator.allocate(bwi_system_allocator.user, message_bytes(all), alignof(bwi_message));
     all->room = bwi_system_allocator.allocate(bwi_system_allocator.user, BWI_LANES_ROOM, BWI_CACHE_LINE);
     return all->messages && all->room;

@@ -98,7 +98,7 @@ typedef struct bwi_mpi_group {
     int64_t calls; /* completed */
     int serial;    /* of transfers; their tags follow from it */
     bwi_transfer transfers[BWI_TRANSFERS];
-    bwi_message *messages; /* NULL, as the room: their number is a power of two */
+    bwi_message *messages; /* with the room: for runs of lanes that are several subtrees */
     int message_count;
     unsigned char *room;
     /* The thread that answers notes. */

@@ -95,7 +95,7 @@ static void begin_segment(bwi_mpi_group *all, lanes *l)
 {
     int64_t left = l->sum->count - l->begin;
     l->count = left < l->most ? left : l->most;
-    size_t mine = part_bytes(all, l, all->rank), levels = (size_t)bwi_tree_levels(l->sum->lanes, l->parts);
+    size_t mine = part_bytes(all, l, all->rank), levels = (size_t)bwi_tree_levels(l->sum->lanes.lanes, l->parts);
     l->came = all->room;
     l->results = l->came + ((size_t)l->parts + levels) * mine;
     l->goes = l->results + (size_t)l->count * l->size;
@@ -179,12 +179,12 @@ bw_status bwi_mpi_sum_lanes(bw_context *ctx, void *first, const bwi_rank_sum *su
 {
     bwi_mpi_group *all = (bwi_mpi_group *)ctx->ranks;
     int ranks = all->ranks.count;
-    if ((ranks & (ranks - 1)) == 0) { /* each has one subtree, whose sums complete the tree */
+    if (bwi_rank_is_subtree(sum, ranks)) {
         return sum->doubles ? bwi_mpi_sum_doubles(ctx, first, sum->count) : bwi_mpi_sum_floats(ctx, first, sum->count);
     }
     lanes l = {.sum = sum, .kernels = bwi_kernels_of(ctx), .first = first, .size = sum->doubles ? sizeof(double) : sizeof(float)};
     l.parts = visit(all, &l, NULL);
-    size_t parts = (size_t)l.parts + (size_t)bwi_tree_levels(sum->lanes, l.parts) + (size_t)ranks * (1 + BWI_MOST_SUBTREES);
+    size_t parts = (size_t)l.parts + (size_t)bwi_tree_levels(sum->lanes.lanes, l.parts) + (size_t)ranks * (1 + BWI_MOST_SUBTREES);
     size_t part = BWI_LANES_ROOM / parts / l.size - 1;
     part = part > PART_BYTES / l.size ? PART_BYTES / l.size : part;
     l.most = (int64_t)part * ranks;

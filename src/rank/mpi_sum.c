@@ -314,8 +314,9 @@ bw_status bwi_mpi_sum_floats(bw_context *ctx, void *first, int64_t count)
 {
     bwi_sum how = {.size = sizeof(float), .kernels = bwi_kernels_of(ctx), .add = add_floats};
     if (!is_power(ctx->ranks->count)) { /* every rank is a lane */
-        return bwi_mpi_sum_lanes(ctx, first,
-                                 &(bwi_rank_sum){.lanes = ctx->ranks->count, .used = ctx->ranks->count, .count = count});
+        return bwi_mpi_sum_lanes(
+            ctx, first,
+            &(bwi_rank_sum){.lanes = {ctx->ranks->count, ctx->ranks->count}, .used = ctx->ranks->count, .count = count});
     }
     return run(ctx, &how, first, count);
 }
@@ -324,7 +325,8 @@ bw_status bwi_mpi_sum_doubles(bw_context *ctx, void *first, int64_t count)
 {
     bwi_sum how = {.size = sizeof(double), .kernels = bwi_kernels_of(ctx), .add = add_doubles};
     if (!is_power(ctx->ranks->count)) {
-        bwi_rank_sum sum = {.doubles = true, .lanes = ctx->ranks->count, .used = ctx->ranks->count, .count = count};
+        bwi_rank_sum sum = {
+            .doubles = true, .lanes = {ctx->ranks->count, ctx->ranks->count}, .used = ctx->ranks->count, .count = count};
         return bwi_mpi_sum_lanes(ctx, first, &sum);
     }
     return run(ctx, &how, first, count);

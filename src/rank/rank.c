@@ -1,7 +1,7 @@
 /*
  * The row of a context, and the row for a single rank, which has nobody to add to or to wait for.
  */
-#include "rank/rank.h"
+#include "rank/internal.h"
 
 static int one_count(bw_ranks *ranks)
 {
@@ -46,7 +46,6 @@ const bwi_rank_row *bwi_rank_of(const bw_context *ctx)
     return ctx->ranks ? ctx->ranks->row : &one_row;
 }
 
-/* Where each rank has one subtree, a sum in the order of ranks completes the tree. */
 bw_status bwi_rank_sum_lanes(bw_context *ctx, void *first, const bwi_rank_sum *sum)
 {
     const bwi_rank_row *row = bwi_rank_of(ctx);
@@ -54,8 +53,9 @@ bw_status bwi_rank_sum_lanes(bw_context *ctx, void *first, const bwi_rank_sum *s
         return ctx->ranks ? row->sum_lanes(ctx, first, sum) : BW_OK;
     }
     int ranks = row->count(ctx->ranks);
-    if ((ranks & (ranks - 1)) != 0) {
-        return bwi_fail(ctx, BW_UNIMPLEMENTED, "ranks by %s: expected a power of two of them, got %d", row->name, ranks);
+    if (!bwi_rank_is_subtree(sum, ranks)) {
+        return bwi_fail(ctx, BW_UNIMPLEMENTED, "ranks by %s: %d of them cannot add %d lanes of %d", row->name, ranks, sum->used,
+                        sum->lanes.lanes);
     }
     return sum->doubles ? row->sum_doubles(ctx, first, sum->count) : row->sum_floats(ctx, first, sum->count);
 }

@@ -10,8 +10,8 @@
 
 /* A sum over lanes and ranks. */
 typedef struct bwi_rank_sum {
-    bool doubles;  /* or floats */
-    int lanes;     /* of all ranks; rank r owns those from bwi_rank_lane on */
+    bool doubles; /* or floats */
+    bwi_lane_division lanes;
     int used;      /* lanes from this one on hold nothing, and the tree passes over them */
     size_t stride; /* bytes from one lane of this rank to its next */
     int64_t count; /* values of a lane */
@@ -26,7 +26,7 @@ typedef struct bwi_rank_row {
     bw_status (*sum_doubles)(bw_context *ctx, void *values, int64_t count);
     /* Adds lanes: `first` is this rank's first lane, and those of its lanes with which a subtree of its run begins hold the sum of that
      * subtree. The sum of all lanes of all ranks replaces the first lane; that of a rank without used lanes holds -0.0 before. NULL: the row takes
-     * powers of two only. */
+     * one subtree of the same size from each rank only. */
     bw_status (*sum_lanes)(bw_context *ctx, void *first, const bwi_rank_sum *sum);
     /* Returns the worst status of all ranks, so that either all commit a step or none does; its message is that rank's. */
     bw_status (*agree)(bw_context *ctx, bw_status mine);

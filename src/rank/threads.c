@@ -207,7 +207,7 @@ static void show(bw_context *ctx, const bwi_rank_sum *sum, const unsigned char *
         next += bytes;
     }
     own->call = sum->doubles ? KIND_DOUBLES : KIND_FLOATS;
-    own->lanes = sum->lanes;
+    own->lanes = sum->lanes.lanes;
     own->used = sum->used;
     own->count = sum->count;
 }
@@ -240,7 +240,7 @@ static size_t block_bytes(int ranks, const bwi_rank_sum *sum)
         most = parts > most ? parts : most;
         all += parts;
     }
-    int levels = bwi_tree_levels(sum->lanes, all);
+    int levels = bwi_tree_levels(sum->lanes.lanes, all);
     size_t shown = PLACE_BYTES / (size_t)most, scratch = SCRATCH_BYTES / (size_t)(levels ? levels : 1);
     return (shown < scratch ? shown : scratch) / BWI_CACHE_LINE * BWI_CACHE_LINE;
 }
@@ -278,13 +278,14 @@ static bw_status threads_sum_lanes(bw_context *ctx, void *first, const bwi_rank_
 /* Every rank is a lane. */
 static bw_status threads_sum_floats(bw_context *ctx, void *values, int64_t count)
 {
-    bwi_rank_sum sum = {.lanes = ctx->ranks->count, .used = ctx->ranks->count, .count = count};
+    bwi_rank_sum sum = {.lanes = {ctx->ranks->count, ctx->ranks->count}, .used = ctx->ranks->count, .count = count};
     return threads_sum_lanes(ctx, values, &sum);
 }
 
 static bw_status threads_sum_doubles(bw_context *ctx, void *values, int64_t count)
 {
-    bwi_rank_sum sum = {.doubles = true, .lanes = ctx->ranks->count, .used = ctx->ranks->count, .count = count};
+    bwi_rank_sum sum = {
+        .doubles = true, .lanes = {ctx->ranks->count, ctx->ranks->count}, .used = ctx->ranks->count, .count = count};
     return threads_sum_lanes(ctx, values, &sum);
 }
 

@@ -108,7 +108,7 @@ static void test_a_smaller_budget_after_a_refusal(void **state)
         assert_int_equal(refusals, 1);
         /* The same memory, and a budget within it: the history and the data's own few bytes come on top. */
         bw_status status = BW_RESOURCE_EXHAUSTED;
-        for (size_t budget = planned; status != BW_OK && budget > planned / 64; budget -= budget / 10) {
+        for (size_t budget = planned; status != BW_OK && budget > planned / 64; budget -= budget / 50) {
             refused.options.memory = budget;
             status = bw_fit(refused.model, refused.data, &refused.options, NULL);
         }

@@ -38,6 +38,7 @@ typedef struct bwi_prefetch_order {
     int64_t count;                /* samples of an epoch */
     int step;                     /* from one epoch to the next; -1: not known, so the order ends with the epoch */
     bwi_gather_schedule schedule; /* the present piece */
+    int64_t size;                 /* samples of a whole piece, as opposed to the last of an epoch */
     bool open;                    /* there is a present piece */
     int expected_epoch;
     int64_t expected_first;          /* of the piece after the one that was begun last */

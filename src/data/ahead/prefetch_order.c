@@ -27,6 +27,7 @@ bool bwi_prefetch_order_begin(bwi_prefetch_order *order, const bwi_gather_schedu
     if (schedule->first == 0) {
         order->ahead = 0;
     }
+    order->size = end < order->count || schedule->first == 0 ? schedule->count : order->size;
     if (!expected || !is_before(order, schedule)) {
         order->schedule = *schedule;
         order->open = true;
@@ -42,8 +43,7 @@ bool bwi_prefetch_order_begin(bwi_prefetch_order *order, const bwi_gather_schedu
 static void next_piece(bwi_prefetch_order *order)
 {
     bwi_gather_schedule *schedule = &order->schedule;
-    int64_t size = schedule->count;
-    schedule->first += size;
+    schedule->first += schedule->count;
     if (schedule->first >= order->count) {
         if (order->step < 0 || order->ahead > 0) {
             order->open = false;
@@ -53,7 +53,7 @@ static void next_piece(bwi_prefetch_order *order)
         schedule->first = 0;
         order->ahead++;
     }
-    schedule->count = order->count - schedule->first < size ? order->count - schedule->first : size;
+    schedule->count = order->count - schedule->first < order->size ? order->count - schedule->first : order->size;
     rewind_piece(order);
 }
 
@@ -62,20 +62,29 @@ static int64_t own_lanes(const bwi_gather_schedule *schedule)
     return schedule->own_lanes > 0 ? schedule->own_lanes : schedule->lanes;
 }
 
-/* Returns where the tile of the present indices begins in the piece. */
-static int64_t tile_of(const bwi_prefetch_order *order)
+/* The number of the tile at the present indices. */
+static int64_t tile_number(const bwi_prefetch_order *order)
 {
     const bwi_gather_schedule *schedule = &order->schedule;
-    return (schedule->first_lane + order->wave * schedule->workers + order->lane + order->round * schedule->lanes) * schedule->tile;
+    return schedule->first_lane + order->wave * schedule->workers + order->lane + order->round * schedule->lanes;
 }
 
-/* Returns the sample of the piece at the present indices; -1 if there is none. The remainder after the full tiles counts as one
- * tile. */
+static bool has_tile(const bwi_prefetch_order *order)
+{
+    return tile_number(order) < bwi_tiles_of(order->schedule.count, order->schedule.tile);
+}
+
+/* Returns the sample of the piece at the present indices; -1 if there is none. */
 static int64_t sample_of(const bwi_prefetch_order *order)
 {
     const bwi_gather_schedule *schedule = &order->schedule;
-    int64_t sample = tile_of(order) + order->tile;
-    return order->wave * schedule->workers + order->lane < own_lanes(schedule) && sample < schedule->count ? sample : -1;
+    if (order->wave * schedule->workers + order->lane >= own_lanes(schedule) || !has_tile(order)) {
+        return -1;
+    }
+    int64_t first;
+    int size;
+    bwi_tile_at(schedule->count, schedule->tile, tile_number(order), &first, &size);
+    return order->tile < (int64_t)1 << size ? first + order->tile : -1;
 }
 
 void bwi_prefetch_order_next(bwi_prefetch_order *order)
@@ -90,12 +99,12 @@ void bwi_prefetch_order_next(bwi_prefetch_order *order)
     }
     order->lane = 0;
     order->round++;
-    if (tile_of(order) < schedule->count) {
+    if (has_tile(order)) {
         return;
     }
     order->round = 0;
     order->wave++;
-    if (order->wave * schedule->workers >= own_lanes(schedule) || tile_of(order) >= schedule->count) {
+    if (order->wave * schedule->workers >= own_lanes(schedule) || !has_tile(order)) {
         next_piece(order);
     }
 }

@@ -7,11 +7,18 @@
 
 #include "base/base.h"
 
-/* Each rank owns a run of the window's lanes; the first lane of a rank's run. There are at least as many lanes as ranks. */
-static inline int bwi_rank_lane(int lanes, int ranks, int rank)
+/* Each rank owns a run of the window's lanes. Those that a window usually fills are divided evenly, and the last rank owns the others. */
+typedef struct bwi_lane_division {
+    int lanes;   /* of all ranks */
+    int divided; /* at least one for each rank */
+} bwi_lane_division;
+
+/* The first lane of a rank's run; for the number of ranks: the number of lanes. */
+static inline int bwi_rank_lane(bwi_lane_division all, int ranks, int rank)
 {
-    return (int)((int64_t)lanes * rank / ranks);
+    return rank == ranks ? all.lanes : (int)((int64_t)all.divided * rank / ranks);
 }
+
 /* A run of lanes consists of a few whole subtrees of the lanes' tree. The lanes of the largest one that begins with `first` and lies
  * before `end`. */
 static inline int bwi_subtree(int first, int end)

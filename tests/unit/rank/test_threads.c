@@ -17,7 +17,7 @@ typedef struct party {
     int64_t count;
     float *floats;
     double *doubles;
-    int turns, stop_at;
+    int turns, stop_at, divided;
     bw_status statuses[64];
     char message[256];
     atomic_int *ready;
@@ -194,8 +194,9 @@ static void *lanes_main(void *argument)
 {
     party *self = argument;
     bw_context *ctx = open_rank(self);
-    int ranks = self->ranks->count, begin = bwi_rank_lane(self->turns, ranks, self->rank);
-    int end = bwi_rank_lane(self->turns, ranks, self->rank + 1);
+    bwi_lane_division lanes = {self->turns, self->divided};
+    int ranks = self->ranks->count, begin = bwi_rank_lane(lanes, ranks, self->rank);
+    int end = bwi_rank_lane(lanes, ranks, self->rank + 1);
     for (int lane = begin, size; lane < end; lane += size) {
         size = bwi_subtree(lane, end);
         for (int64_t i = 0; i < self->count && lane < self->stop_at; i++) {
@@ -203,7 +204,7 @@ static void *lanes_main(void *argument)
             self->doubles[(lane - begin) * self->count + i] = lanes_tree(lane, size, self->stop_at, i, true);
         }
     }
-    bwi_rank_sum sum = {.lanes = self->turns, .used = self->stop_at, .count = self->count};
+    bwi_rank_sum sum = {.lanes = lanes, .used = self->stop_at, .count = self->count};
     sum.stride = (size_t)self->count * sizeof(float);
     self->statuses[0] = bwi_rank_sum_lanes(ctx, self->floats, &sum);
     sum.doubles = true;
@@ -213,16 +214,17 @@ static void *lanes_main(void *argument)
     return NULL;
 }
 
-static void check_lanes(int ranks, int lanes, int used, int64_t count)
+static void check_division(int ranks, int lanes, int divided, int used, int64_t count)
 {
     party parties[16] = {0};
     bw_ranks *group = bw_ranks_open(ranks);
-    size_t values = (size_t)count * (size_t)(lanes / ranks + 1);
+    size_t values = (size_t)count * (size_t)(lanes - divided + divided / ranks + 1);
     for (int rank = 0; rank < ranks; rank++) {
         parties[rank] = (party){.ranks = group,
                                 .count = count,
                                 .turns = lanes,
                                 .stop_at = used,
+                                .divided = divided,
                                 .floats = calloc(values, sizeof(float)),
                                 .doubles = calloc(values, sizeof(double))};
     }
@@ -244,6 +246,24 @@ static void check_lanes(int ranks, int lanes, int used, int64_t count)
         free(parties[rank].doubles);
     }
     bw_ranks_close(group);
+}
+
+static void check_lanes(int ranks, int lanes, int used, int64_t count)
+{
+    check_division(ranks, lanes, lanes, used, count);
+}
+
+/* The last rank owns the lanes that a whole window leaves empty; a remainder may fill them. */
+static void test_divided_lanes(void **state)
+{
+    (void)state;
+    for (int ranks = 1; ranks <= 8; ranks++) {
+        for (int divided = ranks; divided <= 8; divided++) {
+            for (int used = 1; used <= 8; used++) {
+                check_division(ranks, 8, divided, used, 2);
+            }
+        }
+    }
 }
 
 static void test_lanes(void **state)
@@ -507,11 +527,17 @@ static void test_cancel_while_busy(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_group),     cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_sums),      cmocka_unit_test(test_lanes),
-        cmocka_unit_test(test_denormals), cmocka_unit_test(test_agree),
-        cmocka_unit_test(test_differ),    cmocka_unit_test(test_leave),
-        cmocka_unit_test(test_cancel),    cmocka_unit_test(test_cancel_while_busy),
+        cmocka_unit_test(test_group),
+        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_lanes),
+        cmocka_unit_test(test_divided_lanes),
+        cmocka_unit_test(test_denormals),
+        cmocka_unit_test(test_agree),
+        cmocka_unit_test(test_differ),
+        cmocka_unit_test(test_leave),
+        cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_cancel_while_busy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
