@@ -97,7 +97,7 @@ bool bwi_activation_of_cell(bwi_graph *graph, const char *layer, const char *act
         if (strcmp(activation, row->name) != 0) {
             continue;
         }
-        if (!row->op) {
+        if (!row->op && !row->build) {
             *function = (bwi_cell_function){.kind = BWI_LEAKY_RELU, .p = {1, 0, 0}};
         } else if (row->op == &bwi_op_relu) {
             *function = (bwi_cell_function){.kind = BWI_BENT_RELU, .p = {0, INFINITY, 0}};

@@ -89,6 +89,8 @@ static void test_errors_name_the_layer(void **state)
         {"reshape(8,24) gru(4,return_state=true)", "layer gru: return_state is not supported", BW_UNIMPLEMENTED},
         {"reshape(8,24) gru(4,softmax)", "layer gru: softmax is not supported as an activation of a recurrent layer",
          BW_UNIMPLEMENTED},
+        {"reshape(8,24) lstm(4,log_softmax)", "layer lstm: log_softmax is not supported as an activation of a recurrent layer",
+         BW_UNIMPLEMENTED},
         {"reshape(8,24) simple_rnn(4,relux)", "layer simple_rnn: there is no activation 'relux'", BW_INVALID_ARGUMENT},
         {"conv2d(1000000,10000,padding=same)", "conv2d/kernel|(10000, 10000, 3, 1000000)", BW_RESOURCE_EXHAUSTED},
         {"dense(100000000) dense(100000000)", "dense_1/kernel|(100000000, 100000000)", BW_RESOURCE_EXHAUSTED},
