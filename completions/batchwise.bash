@@ -21,7 +21,9 @@ _batchwise()
             cropping2d zero_padding1d cropping1d upsampling1d repeat_vector identity upsampling2d activation relu leaky_relu elu
             prelu softmax dropout spatial_dropout1d spatial_dropout2d alpha_dropout gaussian_dropout stochastic_depth
             gaussian_noise batchnorm layernorm groupnorm rmsnorm unitnorm normalization rescaling layer_scale add average
-            subtract multiply maximum minimum custom_scale concat dot simple_rnn lstm gru masking embedding"
+            subtract multiply maximum minimum custom_scale concat dot simple_rnn lstm gru masking embedding
+            conv1d_transpose conv2d_transpose bidirectional time_distributed einsum_dense multi_head_attention group_query_attention
+            attention additive_attention"
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen -f -- "$current")
         if [ "${#COMPREPLY[@]}" -eq 0 ]; then
@@ -32,14 +34,18 @@ _batchwise()
         ;;
     --metrics) words="accuracy acc binary_accuracy categorical_accuracy sparse_categorical_accuracy top_k_categorical_accuracy
         sparse_top_k_categorical_accuracy precision recall auc root_mean_squared_error r2_score cosine_similarity
-        log_cosh_error logcosh" ;;
+        log_cosh_error logcosh
+        true_positives true_negatives false_positives false_negatives precision_at_recall recall_at_precision
+        sensitivity_at_specificity specificity_at_sensitivity f1_score fbeta_score iou mean_iou one_hot_iou one_hot_mean_iou
+        binary_iou pearson_correlation concordance_correlation" ;;
     --save-model | --save-best | --history | --out | --run | --trace | --report | --tensorboard | --cache) words=files ;;
     --workload) words=$("$program" bench --help 2>/dev/null | sed -n '/^workloads/,/^$/s/^  \([a-z0-9]*\) .*/\1/p') ;;
     --batch) words="full auto 1 16 32 64 128" ;;
     --optimizer) words="adam adamw sgd rmsprop adagrad adadelta adamax nadam lion" ;;
     --loss) words="mean_squared_error mean_absolute_error mean_absolute_percentage_error mean_squared_logarithmic_error huber log_cosh
         binary_crossentropy categorical_crossentropy sparse_categorical_crossentropy hinge squared_hinge categorical_hinge
-        kl_divergence poisson cosine_similarity" ;;
+        kl_divergence poisson cosine_similarity
+        binary_focal_crossentropy categorical_focal_crossentropy categorical_generalized_cross_entropy dice tversky ctc" ;;
     --class-weight) words="auto" ;;
     --missing) words="error mean zero skip" ;;
     --separator) words="tab space" ;;

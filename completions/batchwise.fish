@@ -42,16 +42,22 @@ complete -c batchwise -n '__batchwise_after --batch' -a 'full auto 1 16 32 64 12
 complete -c batchwise -n '__batchwise_after --optimizer' -a 'adam adamw sgd rmsprop adagrad adadelta adamax nadam lion'
 complete -c batchwise -n '__batchwise_after --loss' -a 'mean_squared_error mean_absolute_error mean_absolute_percentage_error \
 mean_squared_logarithmic_error huber log_cosh binary_crossentropy categorical_crossentropy sparse_categorical_crossentropy hinge \
-squared_hinge categorical_hinge kl_divergence poisson cosine_similarity'
+squared_hinge categorical_hinge kl_divergence poisson cosine_similarity \
+binary_focal_crossentropy categorical_focal_crossentropy categorical_generalized_cross_entropy dice tversky ctc'
 complete -c batchwise -n '__batchwise_after --metrics' -a 'accuracy acc binary_accuracy categorical_accuracy sparse_categorical_accuracy top_k_categorical_accuracy \
 sparse_top_k_categorical_accuracy precision recall auc root_mean_squared_error r2_score cosine_similarity log_cosh_error \
-logcosh'
+logcosh \
+true_positives true_negatives false_positives false_negatives precision_at_recall recall_at_precision \
+sensitivity_at_specificity specificity_at_sensitivity f1_score fbeta_score iou mean_iou one_hot_iou one_hot_mean_iou \
+binary_iou pearson_correlation concordance_correlation'
 complete -c batchwise -n '__batchwise_after --model' -a 'dense conv1d conv2d depthwise_conv2d depthwise_conv1d separable_conv1d separable_conv2d maxpool1d maxpool2d avgpool1d avgpool2d \
 global_maxpool1d global_maxpool2d global_avgpool1d global_avgpool2d flatten reshape permute zero_padding2d cropping2d \
 zero_padding1d cropping1d upsampling1d repeat_vector identity upsampling2d activation relu leaky_relu elu prelu softmax \
 dropout spatial_dropout1d spatial_dropout2d alpha_dropout gaussian_dropout stochastic_depth gaussian_noise batchnorm \
 layernorm groupnorm rmsnorm unitnorm normalization rescaling layer_scale add average subtract multiply maximum minimum \
-custom_scale concat dot simple_rnn lstm gru masking embedding'
+custom_scale concat dot simple_rnn lstm gru masking embedding \
+conv1d_transpose conv2d_transpose bidirectional time_distributed einsum_dense multi_head_attention group_query_attention \
+attention additive_attention'
 complete -c batchwise -n '__batchwise_after --class-weight' -a auto
 complete -c batchwise -n '__batchwise_after --missing' -a 'error mean zero skip'
 complete -c batchwise -n '__batchwise_after --separator' -a 'tab space'

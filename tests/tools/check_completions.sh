@@ -47,9 +47,11 @@ for file in "${completions[@]}"; do
 done
 
 # The values are those of the documentation's first tables, in all three.
-for option in optimizer:optimizers:9 loss:losses:15; do
+# documented PAGE: the names in the first columns of its tables
+documented() { grep '^| `' "$top/docs/reference/$1.md" | cut -d'|' -f2 | grep -oE '`[a-z_0-9]+`' | tr -d '`'; }
+for option in optimizer:optimizers:9 loss:losses:21 metrics:metrics:99 model:layers:99; do
     IFS=: read -r option page count <<<"$option"
-    names=$(sed -nE 's/^\| `([a-z_]+)` .*/\1/p' "$top/docs/reference/$page.md" | head -n "$count")
+    names=$(documented "$page" | head -n "$count") # what follows in the first two are arguments and schedules
     for name in $names; do
         for file in "${completions[@]}"; do
             grep -qw -- "$name" "$file" || complain "${file##*/} does not offer --$option $name"
