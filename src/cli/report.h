@@ -6,8 +6,8 @@
 
 /* Writes the object of run.json (run_json.c). */
 void cli_run_json(cli_json *json, const cli_result *result);
-/* Write members of it for a training that runs: what does not change any more once it runs, and the state of now as far as it is cheap. Nothing of
- * it reads samples or weights. */
+/* Write members of it for a training that runs: what does not change any more once it runs, and the state of now as far as it is
+ * cheap. Nothing of it reads samples or weights. */
 void cli_run_json_before(cli_json *json, const cli_result *result);
 void cli_run_json_so_far(cli_json *json, const cli_result *result);
 /* Writes the object for a tuning without a training: there is no result, and nothing but model, data and tuning. */

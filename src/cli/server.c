@@ -204,8 +204,8 @@ static listener *add_listener(struct MHD_Connection *connection)
 
 /* ---- Connections ----------------------------------------------------------------------------------------- */
 
-/* Ends the oldest connection that is no listener, if more than MOST_CONNECTIONS are here. Its bytes stop; libmicrohttpd sees this next, and
- * closes it. */
+/* Ends the oldest connection that is no listener, if more than MOST_CONNECTIONS are here. Its bytes stop; libmicrohttpd sees this
+ * next, and closes it. */
 static void make_room(void)
 {
     guest *oldest = NULL;
@@ -366,9 +366,9 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *connection,
 
 /* ---- Its life -------------------------------------------------------------------------------------------- */
 
-/* The lock is held until the port is known: the first request may come before. Sockets are polled: with epoll, whose events tell of changes
- * only, libmicrohttpd 0.9.75 overlooks the end of a connection that comes with the last bytes of an unfinished request, and keeps the
- * connection until it has been idle for too long. */
+/* The lock is held until the port is known: the first request may come before. Sockets are polled: with epoll, whose events tell
+ * of changes only, libmicrohttpd 0.9.75 overlooks the end of a connection that comes with the last bytes of an unfinished request,
+ * and keeps the connection until it has been idle for too long. */
 int cli_server_start(int port)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};

@@ -284,8 +284,8 @@ static int compare_workers(proof *p)
     return code;
 }
 
-/* Each rank is a thread with a separate context, and needs a lane: a plan with fewer is compared with one that has enough. A rank whose thread cannot be started leaves the group, so that the others do not
- * wait for it. */
+/* Each rank is a thread with a separate context, and needs a lane: a plan with fewer is compared with one that has enough. A rank
+ * whose thread cannot be started leaves the group, so that the others do not wait for it. */
 static int compare_ranks(proof *p)
 {
     enum { COUNT = 2 };

@@ -5,8 +5,8 @@
  * updates the weights while the block is in the nearest cache: it is never stored.
  *
  * The bits are those of running tile by tile. A deferred gradient is stored in the lanes after all when more than the update needs
- * it: a norm, or another piece. Until then its factors are staged there. Since an update must not fail, a bound on the gradient, computed from its factors, has to exclude
- * NaN and infinity beforehand; otherwise the gradient is stored and examined.
+ * it: a norm, or another piece. Until then its factors are staged there. Since an update must not fail, a bound on the gradient,
+ * computed from its factors, has to exclude NaN and infinity beforehand; otherwise the gradient is stored and examined.
  */
 #include "exec/internal.h"
 

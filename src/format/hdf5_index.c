@@ -35,7 +35,8 @@ static const char *read_extents(h5_chunks *c, const unsigned char *at, int width
     return c->chunk_bytes > CHUNK_LIMIT ? "has chunks of more than 256 MiB" : NULL;
 }
 
-/* Versions 4 and 5, which h5py writes with libver='latest': flags, axes, the extents, the kind of the index, what it needs, its address. */
+/* Versions 4 and 5, which h5py writes with libver='latest': flags, axes, the extents, the kind of the index, what it needs, its
+ * address. */
 static const char *read_new_layout(h5_chunks *c, const h5_part *message)
 {
     static const char *const others[] = {

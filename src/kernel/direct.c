@@ -1,7 +1,8 @@
 /*
- * direct: convolutions by their definition, for builds without oneDNN (BW_ONEDNN=OFF) and as the way in for porters. Plain C: images are
- * channels-last, weights are in Keras's order (kh, kw, in/groups, out), and the innermost loop goes over channels that lie side by side, which
- * compilers make vectors of. Backward data reads the weights as (kh, kw, out, in/groups), for the same reason.
+ * direct: convolutions by their definition, for builds without oneDNN (BW_ONEDNN=OFF) and as the way in for porters. Plain C:
+ * images are channels-last, weights are in Keras's order (kh, kw, in/groups, out), and the innermost loop goes over channels that
+ * lie side by side, which compilers make vectors of. Backward data reads the weights as (kh, kw, out, in/groups), for the same
+ * reason.
  *
  * Every sum has one order, that of the loops, and samples do not share any: results do not depend on the tile.
  */

@@ -1,8 +1,8 @@
 /*
  * The reference of every vector kernel, slow and obvious, for tests to compare with: one loop per index, sums in double, no regard
  * for the machine. at() computes the indices of images. reference_window.inc has the kernels with windows over images,
- * reference_axis.inc those along an axis, reference_loss.inc the losses, reference_recurrent.inc the recurrent layers, reference_attention.inc
- * attention.
+ * reference_axis.inc those along an axis, reference_loss.inc the losses, reference_recurrent.inc the recurrent layers,
+ * reference_attention.inc attention.
  */
 #define ISA portable
 #include "kernel/internal.h"

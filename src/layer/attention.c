@@ -253,8 +253,8 @@ static bw_node *build_projecting(const projecting *p, bwi_graph *graph, bw_node 
     return node;
 }
 
-/* When it runs, Keras's MultiHeadAttention takes the masks of its inputs away, so that layers after it, such as the addition of a residual,
- * have none; only those with a mask among their arguments (recurrent layers, averages) were told of it before. */
+/* When it runs, Keras's MultiHeadAttention takes the masks of its inputs away, so that layers after it, such as the addition of a
+ * residual, have none; only those with a mask among their arguments (recurrent layers, averages) were told of it before. */
 static void take_masks(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
 {
     bool taken = false;

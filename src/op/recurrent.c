@@ -111,8 +111,8 @@ static int64_t mask_floats(const bw_node *node, int64_t samples)
     return node->inputs > 1 ? samples * node->input[0]->shape.extent[0] : 0;
 }
 
-/* What is kept ends with the mask, so that backward does not need the inputs. The scratch memory ends with the factors of dropped states and a row of ones. The transposed weights, which only training reads,
- * are made once per update. */
+/* What is kept ends with the mask, so that backward does not need the inputs. The scratch memory ends with the factors of dropped
+ * states and a row of ones. The transposed weights, which only training reads, are made once per update. */
 static bw_status prepare(bwi_prepare *p)
 {
     bwi_recurrent k = recurrent_of(p->node, p->samples, p->training);

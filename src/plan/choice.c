@@ -116,8 +116,9 @@ static int uses_of(const bwi_graph *graph, const bwi_variable *variable)
     return uses;
 }
 
-/* Whether nearly all gradients can be deferred to the update, and so need no lanes (exec/split.c), but their factors: those of
- * a usual batch should need less than a few lanes and a quarter of its values. The answer follows from the model alone: it is the same for kernels that defer none. */
+/* Whether nearly all gradients can be deferred to the update, and so need no lanes (exec/split.c), but their factors: those of a
+ * usual batch should need less than a few lanes and a quarter of its values. The answer follows from the model alone: it is the
+ * same for kernels that defer none. */
 static bool is_mostly_deferred(const bwi_plan_request *request)
 {
     const bwi_graph *graph = request->graph;
@@ -186,8 +187,8 @@ static int lanes_for(int lanes, int ranks)
     return lanes;
 }
 
-/* A lane for each tile suffices, of the window with the most, which need not be the largest one: others stay empty, and an empty lane changes no bit of a sum. Evaluation feeds
- * more than a window at once, so with it all lanes stay. */
+/* A lane for each tile suffices, of the window with the most, which need not be the largest one: others stay empty, and an empty
+ * lane changes no bit of a sum. Evaluation feeds more than a window at once, so with it all lanes stay. */
 static int used_lanes(const bwi_plan_request *request, const bwi_choice *c, int ranks)
 {
     int64_t tiles = request->window > 0 && only_trains(request) ? bwi_most_tiles(request->window, c->tile) : c->lanes;

@@ -114,8 +114,9 @@ static int split_tiles_of(const bwi_plan *plan, size_t weights)
     return plan->ranks == 1 && plan->window > 0 && weights >= SPLIT_BYTES && tiles <= most ? (int)tiles : 0;
 }
 
-/* Lanes share one buffer of deferred gradients if the factors of every window can be staged until the update, and need less
- * than the other lanes would. A window that is smaller than the largest may have more tiles: fewer full ones, and one for each bit of the remainder. */
+/* Lanes share one buffer of deferred gradients if the factors of every window can be staged until the update, and need less than
+ * the other lanes would. A window that is smaller than the largest may have more tiles: fewer full ones, and one for each bit of
+ * the remainder. */
 static bool joins(bwi_plan *plan, size_t weights)
 {
     size_t rest = 0;
@@ -294,8 +295,8 @@ static void count_slots(bwi_plan *plan)
     }
 }
 
-/* A window's first tiles go to the first lanes, one each. Where it has fewer tiles than there are lanes, ranks share those that it fills, or
- * some would have no work; the lanes after them have tiles only in windows that end with a remainder. */
+/* A window's first tiles go to the first lanes, one each. Where it has fewer tiles than there are lanes, ranks share those that it
+ * fills, or some would have no work; the lanes after them have tiles only in windows that end with a remainder. */
 static void divide_lanes(bwi_plan *plan)
 {
     int64_t tiles = plan->window > 0 ? tiles_of(plan->window, plan->tile) : plan->lanes;

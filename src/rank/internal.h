@@ -6,7 +6,8 @@
 
 /* ---- Sums of subtrees (tree.c) ---- */
 
-/* Whether every rank has at most one subtree that holds anything, and all of one size: then a sum in the order of ranks completes the tree. */
+/* Whether every rank has at most one subtree that holds anything, and all of one size: then a sum in the order of ranks completes
+ * the tree. */
 static inline bool bwi_rank_is_subtree(const bwi_rank_sum *sum, int ranks)
 {
     bool powers = (ranks & (ranks - 1)) == 0 && (sum->lanes.divided & (sum->lanes.divided - 1)) == 0;

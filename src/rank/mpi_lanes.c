@@ -1,7 +1,7 @@
 /*
- * Sums over a number of ranks that is no power of two, where a rank's run of lanes may consist of several subtrees. A segment of the values
- * is cut into as many parts as there are ranks. Every rank gets its part of all subtrees' sums, adds them up by the lanes' tree (tree.c),
- * and sends the result to all. Each value is added by one rank, so that all get the same bits.
+ * Sums over a number of ranks that is no power of two, where a rank's run of lanes may consist of several subtrees. A segment of
+ * the values is cut into as many parts as there are ranks. Every rank gets its part of all subtrees' sums, adds them up by the
+ * lanes' tree (tree.c), and sends the result to all. Each value is added by one rank, so that all get the same bits.
  */
 #include "rank/mpi_group.h"
 

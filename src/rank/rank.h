@@ -1,7 +1,8 @@
 /*
  * rank: the ranks that train one model together: a single one, several in one process (threads.c), or processes of MPI (mpi.c). A
- * rank owns a run of the window's lanes and continues their binary tree of sums over ranks. A run that is no subtree of that tree consists of a few, whose
- * sums stay apart until their siblings arrive from other ranks (tree.c), so every number of ranks gives the same bits.
+ * rank owns a run of the window's lanes and continues their binary tree of sums over ranks. A run that is no subtree of that tree
+ * consists of a few, whose sums stay apart until their siblings arrive from other ranks (tree.c), so every number of ranks gives
+ * the same bits.
  */
 #ifndef BWI_RANK_H
 #define BWI_RANK_H

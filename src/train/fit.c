@@ -203,8 +203,8 @@ static bw_status prepare(fitting *f, bw_dataset *dataset)
     return status == BW_OK ? open_session(f) : status;
 }
 
-/* Orders columns as Keras does: metrics, the loss, both again for validation, the learning rate; then the noise scale. The values of the present epoch
- * (`logs`) have the same columns. */
+/* Orders columns as Keras does: metrics, the loss, both again for validation, the learning rate; then the noise scale. The values
+ * of the present epoch (`logs`) have the same columns. */
 static bw_status open_history(fitting *f)
 {
     const bwi_session *s = &f->session;

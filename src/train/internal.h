@@ -165,7 +165,8 @@ typedef struct bwi_profile bwi_profile;
 bwi_profile *bwi_profile_new(bw_context *ctx, const bwi_plan *plan, int traced);
 size_t bwi_profile_bytes(const bwi_plan *plan, int traced);   /* allocated by bwi_profile_new */
 void bwi_profile_free(bw_context *ctx, bwi_profile *profile); /* may be NULL */
-/* Takes what the ledger has so far; `samples` is the number of samples in a mean step, `slots` what the optimizer keeps for each weight. */
+/* Takes what the ledger has so far; `samples` is the number of samples in a mean step, `slots` what the optimizer keeps for each
+ * weight. */
 void bwi_profile_take(bwi_profile *profile, const bwi_exec *exec, double samples, int slots);
 void bwi_profile_take_trace(bwi_profile *profile, bwi_exec *exec); /* to be called once, at the end */
 /* Records the threads that make samples, too, until the last traced step has ended or bwi_profile_take_trace is called. */

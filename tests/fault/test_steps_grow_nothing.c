@@ -1,4 +1,5 @@
-/* Ten thousand steps leave the process as large as it was after the first hundred: a week of training takes no more memory than a minute. */
+/* Ten thousand steps leave the process as large as it was after the first hundred: a week of training takes no more memory than a
+ * minute. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* An I/O table whose disk is slow, full, read-only, or ends the process at a chosen call; from any thread. Otherwise it is the system's. */
+/* An I/O table whose disk is slow, full, read-only, or ends the process at a chosen call; from any thread. Otherwise it is the
+ * system's. */
 #ifndef BW_TEST_DISK_H
 #define BW_TEST_DISK_H
 

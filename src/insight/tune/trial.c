@@ -104,9 +104,10 @@ static void ask_for_noise(const bwi_tuner *tuner, bw_fit_options *fit, const bwi
     fit->tile = t->batch / lanes > 0 ? t->batch / lanes : 1;
 }
 
-/* The scale belongs to a moment of training. With u = 1 / (1 + S / R), the share of signal in steps of the reference R, the steps of a batch
- * B relative to it are u + (1 - u) R / B at that moment, and so they are over all moments with the mean of u. The scale that belongs to
- * this mean is what predictions need: R (1 / u - 1). The very beginning is left out, and errors of intervals are independent. */
+/* The scale belongs to a moment of training. With u = 1 / (1 + S / R), the share of signal in steps of the reference R, the steps
+ * of a batch B relative to it are u + (1 - u) R / B at that moment, and so they are over all moments with the mean of u. The scale
+ * that belongs to this mean is what predictions need: R (1 / u - 1). The very beginning is left out, and errors of intervals are
+ * independent. */
 static void take_noise(bwi_trial *t, const bw_history *history)
 {
     enum { INTERVALS = 6 };

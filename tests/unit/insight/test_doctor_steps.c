@@ -124,8 +124,9 @@ static bw_dataset *line(void)
     return bw_read(ctx, "synth:line?n=500", NULL);
 }
 
-/* A linear law with weights of 0.02 for each of 64 inputs, under noise. At weights of 0 the mean gradient has the square 4 * 64 * 0.02^2 =
- * 0.1 and a sample's variance is 4 * 64 * (noise^2 + 64 * 0.02^2): the noise scale is 2,570 samples for a noise of 1, and 70 for one of 0.05. */
+/* A linear law with weights of 0.02 for each of 64 inputs, under noise. At weights of 0 the mean gradient has the square 4 * 64 *
+ * 0.02^2 = 0.1 and a sample's variance is 4 * 64 * (noise^2 + 64 * 0.02^2): the noise scale is 2,570 samples for a noise of 1, and
+ * 70 for one of 0.05. */
 enum { LAW_SAMPLES = 4096, LAW_FEATURES = 64 };
 
 static float law_x[LAW_SAMPLES * LAW_FEATURES], law_y[LAW_SAMPLES];
