@@ -32,6 +32,9 @@ int64_t bwi_dataset_number(const bw_dataset *dataset, int epoch, int64_t positio
  * finding single ones. */
 void bwi_dataset_numbers(const bw_dataset *dataset, int epoch, int64_t first, int64_t n, int64_t *numbers);
 
+/* Whether the samples come in a random order, which is drawn anew in every epoch. False for a stream, whose samples are shuffled by blocks. */
+bool bwi_dataset_shuffled(const bw_dataset *dataset);
+
 /* A stream that has not ended has no count: bw_dataset_count is -1. bwi_dataset_finish reads it to its end, into a temporary file
  * if it is large. */
 bool bwi_dataset_live(const bw_dataset *dataset);

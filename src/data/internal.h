@@ -155,6 +155,7 @@ struct bw_dataset {
     int file_count;
     double scale;         /* of the inputs' rows */
     bwi_scratch *scratch; /* for kinds with make; NULL: none */
+    size_t decoder_bytes; /* for kinds with make: what a thread holds beside it while it makes a sample, as far as that is known */
     bwi_facts facts;      /* of a root */
     unsigned parts;       /* of a root: the parts that its file has */
     void *state;          /* of the kind */
@@ -234,7 +235,7 @@ bwi_scratch_slot bwi_scratch_slot_take(const bw_dataset *dataset, void **values)
 void bwi_scratch_slot_give(bwi_scratch_slot slot);
 /* For a kind with make, after its columns are declared: allocates slots for the context's workers. */
 bw_status bwi_scratch_open(bw_dataset *dataset);
-size_t bwi_scratch_bytes(const bw_dataset *dataset); /* for each thread, in this dataset and those below it */
+size_t bwi_scratch_bytes(const bw_dataset *dataset); /* for each thread, with decoders, in this dataset and those below it */
 /* Adds slots for `threads` more threads that gather at the same time, in this dataset and those below it. */
 bw_status bwi_scratch_reserve(const bw_dataset *dataset, int threads);
 void bwi_scratch_free(bw_context *ctx, bwi_scratch *scratch);

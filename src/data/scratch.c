@@ -65,6 +65,7 @@ size_t bwi_scratch_bytes(const bw_dataset *dataset)
     size_t bytes = 0;
     for (; dataset; dataset = dataset->upstream) {
         bytes = bwi_size_add(bytes, dataset->scratch ? dataset->scratch->bytes : 0);
+        bytes = bwi_size_add(bytes, dataset->decoder_bytes);
         bytes = bwi_size_add(bytes, dataset->second ? bwi_scratch_bytes(dataset->second) : 0);
     }
     return bytes;

@@ -51,6 +51,15 @@ for workers in 1 2; do
     expect_code 0 'a small model'
     [ "$(value peak_bytes)" -le "$(value planned_bytes)" ] || fail "a small model: $(value peak_bytes) bytes, planned $(value planned_bytes)"
 done
+mkdir images images/a images/b
+for class in a b; do
+    for i in 1 2 3 4 5 6; do cp "$BW_DATA/../tests/data/images/rgba.png" images/$class/$i.png; done
+done
+for workers in 1 2; do
+    run train --model 'flatten dense(6,relu) dense(2,softmax)' --data images --workers $workers --epochs 2 --quiet --json
+    expect_code 0 'a small model of images'
+    [ "$(value peak_bytes)" -le "$(value planned_bytes)" ] || fail "a small model of images: $(value peak_bytes) bytes, planned $(value planned_bytes)"
+done
 for save in '--save-best best.keras' '--save-best best.safetensors' '--save-model best.onnx' '--run best'; do
     rm -rf best best.*
     run train --model 'dense(1500,relu) dense(10,softmax)' --data 'synth:images?n=64&shape=1000&classes=10' --epochs 2 --quiet --json $save

@@ -219,6 +219,15 @@ bw_dataset *bw_shard(bw_dataset *dataset, int64_t count, int64_t index)
     return made;
 }
 
+/* What joins two datasets may put one behind the other, so only a shuffle above it counts. */
+bool bwi_dataset_shuffled(const bw_dataset *dataset)
+{
+    while (dataset->kind != &permutation && dataset->upstream && !dataset->second) {
+        dataset = dataset->upstream;
+    }
+    return dataset->kind == &permutation && dataset->moving && dataset->block == 0;
+}
+
 /* ---- Splits ---- */
 
 static const bw_dataset *last_shuffle(const bw_dataset *dataset)

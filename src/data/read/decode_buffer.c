@@ -37,6 +37,19 @@ bw_status bwi_picture_asked(bw_context *ctx, const bw_read_options *options, con
                     bwi_format_shape(text, ndim > 0 && ndim < BW_MAX_NDIM ? ndim : 0, shape));
 }
 
+/* zlib's window and tables and libpng's own, or libjpeg's tables, with the pages that a thread's heap begins, are about 112 KiB;
+ * libjpeg holds some rows of blocks; the canvas holds a row, and sums of the result as float if the sizes differ. Progressive JPEG
+ * files and interlaced PNG files need more. */
+size_t bwi_decoder_bytes(size_t file_bytes, const bwi_picture *from, const bwi_picture *to)
+{
+    enum { LIBRARIES = 112 << 10, ROWS = 48 };
+    size_t row = bwi_size_multiply((size_t)from->width, 3), result = bwi_size_multiply((size_t)(to->height * to->width), 3);
+    bool same = from->height == to->height && from->width == to->width;
+    size_t canvas = same ? 0 : bwi_size_multiply(result, sizeof(float));
+    return bwi_size_add(bwi_size_add(LIBRARIES, bwi_allocation_bytes(file_bytes)),
+                        bwi_size_add(bwi_size_multiply(row, ROWS), canvas));
+}
+
 void bwi_decode_buffers_open(bwi_decode_buffers *buffers)
 {
     pthread_mutex_init(&buffers->lock, NULL);

@@ -290,37 +290,47 @@ static bw_status keep_classes(listing *l)
 
 /* ---- Size ---- */
 
-/* Without a size that was asked for, all images get the size of the first one, which is logged. */
-static bw_status find_size(listing *l)
+/* The first image stands for all: for the size, unless one was asked for, and for the memory to decode them. A failure is described
+ * in `what`. */
+static bw_status look_at_first(const listing *l, const char *path, bwi_picture *found, size_t *bytes, char what[BWI_IMAGE_ERROR])
 {
-    images *state = l->state;
-    const char *name = state->names + state->pictures[0].at;
-    char path[PATH_BYTES], what[BWI_IMAGE_ERROR];
     bwi_buffer file = {.memory = NULL};
-    path_of(state, 0, path);
     int64_t size = bwi_file_read_whole(l->ctx, path, FILE_BYTES, &file);
-    bw_status status;
-    if (size < 0) {
-        status = bwi_fail(l->ctx, bwi_errno_status((int)-size), "cannot read %s: %s", path, bwi_errno_text((int)-size));
+    bw_status status = size < 0 ? bwi_errno_status((int)-size) : BW_OK;
+    if (status == BW_OK) {
+        *bytes = (size_t)size;
+        status = bwi_picture_look(l->ctx, file.memory, *bytes, found, what);
     } else {
-        status = bwi_picture_look(l->ctx, file.memory, (size_t)size, &state->size, what);
-        if (status != BW_OK) {
-            bwi_fail(l->ctx, status, "%s: %s", path, what);
-        }
+        snprintf(what, BWI_IMAGE_ERROR, "cannot be read: %s", bwi_errno_text((int)-size));
     }
     bwi_buffer_free(l->ctx, &file);
-    if (status == BW_OK) {
-        bwi_log(l->ctx, BW_LOG_INFO, "%s: images are brought to %lldx%lldx%d, the size of %s", l->path,
-                (long long)state->size.height, (long long)state->size.width, state->size.channels, name);
-    }
     return status;
 }
 
+/* Without a size that was asked for, all images get the size of the first one, which is logged. */
 static bw_status choose_size(listing *l, const bw_read_options *options)
 {
+    images *state = l->state;
     bool asked;
-    bw_status status = bwi_picture_asked(l->ctx, options, l->path, &l->state->size, &asked);
-    return status == BW_OK && !asked ? find_size(l) : status;
+    bw_status status = bwi_picture_asked(l->ctx, options, l->path, &state->size, &asked);
+    if (status != BW_OK) {
+        return status;
+    }
+    char path[PATH_BYTES], what[BWI_IMAGE_ERROR];
+    bwi_picture first = state->size;
+    size_t bytes = 0;
+    path_of(state, 0, path);
+    status = look_at_first(l, path, &first, &bytes, what);
+    if (!asked && status != BW_OK) {
+        return bwi_fail(l->ctx, status, "%s: %s", path, what);
+    }
+    if (!asked) {
+        state->size = first;
+        bwi_log(l->ctx, BW_LOG_INFO, "%s: images are brought to %lldx%lldx%d, the size of %s", l->path, (long long)first.height,
+                (long long)first.width, first.channels, state->names + state->pictures[0].at);
+    }
+    l->root->decoder_bytes = bwi_decoder_bytes(bytes, status == BW_OK ? &first : &state->size, &state->size);
+    return BW_OK;
 }
 
 /* ---- The samples ---- */

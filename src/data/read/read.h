@@ -71,6 +71,9 @@ typedef struct bwi_decode_buffers {
     bwi_decode_buffer *idle;
 } bwi_decode_buffers;
 
+/* The bytes that a thread holds while it decodes a file of `file_bytes` with an image like `from` to one of the size `to`. */
+size_t bwi_decoder_bytes(size_t file_bytes, const struct bwi_picture *from, const struct bwi_picture *to);
+
 void bwi_decode_buffers_open(bwi_decode_buffers *buffers);
 void bwi_decode_buffers_close(bw_context *ctx, bwi_decode_buffers *buffers);
 bwi_decode_buffer *bwi_decode_buffer_take(bw_context *ctx, bwi_decode_buffers *buffers); /* NULL: no memory; without a message */

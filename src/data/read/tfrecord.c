@@ -354,18 +354,22 @@ static bw_status find_name(reading *r, const char *asked, const char *const *usu
 static bw_status choose_size(reading *r, const bwi_bytes *file)
 {
     char what[BWI_IMAGE_ERROR];
-    bwi_picture *size = &r->state->size;
+    bwi_picture *size = &r->state->size, first;
     bool asked;
     bw_status status = bwi_picture_asked(r->ctx, r->options, r->path, size, &asked);
-    if (status != BW_OK || asked) {
+    if (status != BW_OK) {
         return status;
     }
-    status = bwi_picture_look(r->ctx, file->data, file->size, size, what);
-    if (status != BW_OK) {
+    status = bwi_picture_look(r->ctx, file->data, file->size, &first, what);
+    if (!asked && status != BW_OK) {
         return bwi_fail(r->ctx, status, "%s: record 0: %s", r->path, what);
     }
-    bwi_log(r->ctx, BW_LOG_INFO, "%s: images are brought to %lldx%lldx%d, the size of the first", r->path, (long long)size->height,
-            (long long)size->width, size->channels);
+    if (!asked) {
+        *size = first;
+        bwi_log(r->ctx, BW_LOG_INFO, "%s: images are brought to %lldx%lldx%d, the size of the first", r->path,
+                (long long)size->height, (long long)size->width, size->channels);
+    }
+    r->root->decoder_bytes = bwi_decoder_bytes(0, status == BW_OK ? &first : size, size); /* the file itself is mapped */
     return BW_OK;
 }
 

@@ -131,10 +131,12 @@ bool bwi_check_class_imbalance(const bwi_doctor *d, bwi_finding *found)
 
 /* ---- Order ---- */
 
+/* One order in a hundred that was shuffled would pass the test by luck, and there is nothing to mend in it. */
 bool bwi_check_unshuffled_labels(const bwi_doctor *d, bwi_finding *found)
 {
     const bwi_order *o = &d->order;
-    if (o->labels == 0 || !(o->p < 0.01) || o->same - o->by_luck < 0.05 * (1 - o->by_luck) || d->batch >= d->data.samples) {
+    if (d->shuffled || o->labels == 0 || !(o->p < 0.01) || o->same - o->by_luck < 0.05 * (1 - o->by_luck) ||
+        d->batch >= d->data.samples) {
         return false;
     }
     bwi_fix(found, "dataset = bw_shuffle(dataset, 0);", "leave out --no-shuffle");

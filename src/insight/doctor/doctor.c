@@ -195,6 +195,7 @@ bw_status bwi_doctor_read(bwi_doctor *d, int64_t most)
     if (status == BW_OK && bwi_data_facts_find(&d->data, BWI_ROLE_TARGET, 0)) {
         int64_t labels = d->data.collected / d->data.window * d->data.window;
         status = bwi_order_test(d->ctx, d->data.labels, labels, d->data.window, &d->order);
+        d->shuffled = bwi_dataset_shuffled(d->training);
     }
     if (status == BW_OK && d->validation && most == 0) {
         status = bwi_data_facts_read(&d->held, d->validation, window_of(d), &d->data, 0);

@@ -207,6 +207,7 @@ typedef struct bwi_doctor {
     double scale;                          /* that the samples were read with */
     bwi_data_facts data, held;             /* of both parts */
     bwi_order order;
+    bool shuffled; /* samples come in a random order */
     bwi_step_facts steps;
     const bw_history *history; /* of a training that is reviewed; NULL: none */
     bool constant_output;      /* likewise: the outputs are the same for all of some samples */

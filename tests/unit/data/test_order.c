@@ -57,6 +57,22 @@ static void test_ranges(void **state)
     world_end(&w);
 }
 
+static void test_shuffled(void **state)
+{
+    (void)state;
+    world w = {0};
+    bw_dataset *training, *validation, *dataset = bw_skip(plain(&w), 5);
+    assert_false(bwi_dataset_shuffled(dataset));
+    dataset = bw_batches(bw_take(bw_shuffle(dataset, 7), 50), 8);
+    assert_true(bwi_dataset_shuffled(dataset));
+    assert_int_equal(bw_split(dataset, 0.2, &training, &validation), BW_OK);
+    assert_true(bwi_dataset_shuffled(training));
+    dataset = bw_concatenate(training, bw_shuffle(validation, 2)); /* the second follows the first */
+    assert_false(bwi_dataset_shuffled(dataset));
+    assert_true(bwi_dataset_shuffled(bw_shuffle(dataset, 3)));
+    world_end(&w);
+}
+
 /* shuffle after skip after shuffle after take, computed from the inside out. */
 static void test_composed(void **state)
 {
@@ -235,9 +251,11 @@ static void test_numbers_ahead(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shuffle),        cmocka_unit_test(test_ranges),        cmocka_unit_test(test_composed),
-        cmocka_unit_test(test_shared),         cmocka_unit_test(test_refused),       cmocka_unit_test(test_split_in_order),
-        cmocka_unit_test(test_split_shuffled), cmocka_unit_test(test_split_refused), cmocka_unit_test(test_split_allocation_fails),
+        cmocka_unit_test(test_shuffle),        cmocka_unit_test(test_shuffled),
+        cmocka_unit_test(test_ranges),         cmocka_unit_test(test_composed),
+        cmocka_unit_test(test_shared),         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_split_in_order), cmocka_unit_test(test_split_shuffled),
+        cmocka_unit_test(test_split_refused),  cmocka_unit_test(test_split_allocation_fails),
         cmocka_unit_test(test_numbers_ahead),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

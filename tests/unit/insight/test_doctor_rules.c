@@ -136,6 +136,20 @@ static void set_noise(bwi_doctor *d, int64_t batch, double scale)
     d->steps.noise = (bw_noise_scale){.determined = true, .scale = scale, .low = 0.8 * scale, .high = 1.3 * scale};
 }
 
+static void in_order(bwi_doctor *d)
+{
+    d->batch = 32;
+    d->data.samples = 50000;
+    d->order = (bwi_order){.labels = 96, .window = 32, .classes = true, .p = 0.007, .same = 0.54, .by_luck = 0.49};
+}
+
+/* The same by luck. */
+static void in_random_order(bwi_doctor *d)
+{
+    in_order(d);
+    d->shuffled = true;
+}
+
 static void below_noise(bwi_doctor *d)
 {
     set_noise(d, 32, 1500);
@@ -291,6 +305,8 @@ static const rule rules[] = {
     {"exploding-gradient", always_fails, "also at a tenth of the rate", BW_SEVERITY_ERROR},
     {"exploding-gradient", large_targets, NULL, BW_SEVERITY_NOTE},
     {"exploding-gradient", gradients_fine, NULL, BW_SEVERITY_NOTE},
+    {"unshuffled-labels", in_order, "54% of all pairs have the same class, 49% in a random order", BW_SEVERITY_WARNING},
+    {"unshuffled-labels", in_random_order, NULL, BW_SEVERITY_NOTE},
     {"batch-below-noise", below_noise, "47 times the batch of 32", BW_SEVERITY_NOTE},
     {"batch-below-noise", at_noise, NULL, BW_SEVERITY_NOTE},
     {"batch-below-noise", past_noise, NULL, BW_SEVERITY_NOTE},
