@@ -30,6 +30,43 @@ def test_calls_and_their_order(line):
     assert by_name["on_train_batch_end"][0] == 0 and set(by_name["on_train_batch_end"][1]) == {"loss"}
 
 
+@pytest.mark.parametrize(
+    "options, steps",
+    [
+        ({}, 2),
+        ({"batch_size": 10}, 7),
+        ({"batch_size": 10, "drop_remainder": True}, 6),
+        ({"batch_size": 10, "accumulate": 3}, 3),
+        ({"batch_size": 10, "validation_split": 0.25}, 5),
+        ({"batch_size": "10,20"}, None),
+    ],
+)
+def test_steps_are_known_before_the_first_one(line, options, steps):
+    x, y = line[0][:64], line[1][:64]
+    recorder = Recorder()
+    bw.Model("dense(1)").fit(x, y, callbacks=[recorder], verbose=0, **options)
+    assert recorder.params["steps"] == steps
+    assert steps in (None, sum(name == "on_train_batch_end" for name, *_ in recorder.calls))
+
+
+def test_steps_of_datasets(line):
+    recorder = Recorder()
+    samples = bw.Dataset(line[0][:64], line[1][:64]).batch(24)
+    bw.Model("dense(1)").fit(samples, callbacks=[recorder], verbose=0)
+    assert recorder.params["steps"] == 3
+    bw.Model("dense(1)").fit(samples.repeat(2), callbacks=[recorder], verbose=0)
+    assert recorder.params["steps"] is None
+
+
+def test_a_method_that_is_never_called_is_named(line):
+    class Batches(bw.Callback):
+        def on_test_batch_end(self, batch, logs=None):
+            raise AssertionError
+
+    with pytest.warns(UserWarning, match="Batches.on_test_batch_end is not called"):
+        bw.Model("dense(1)").fit(*line, validation_split=0.5, callbacks=[Batches()], verbose=0)
+
+
 def test_logs_are_those_of_the_history(digits):
     seen = []
     history = bw.Model("flatten dense(10,softmax)").fit(

@@ -136,6 +136,24 @@ def class_weights(given):
     return weights
 
 
+# Steps of a dataset after which batches are not simply as many as fit into it.
+_UNEVEN = {"bw_batch_sizes", "bw_bucket", "bw_repeat", "bw_concatenate"}
+
+
+def steps_of(context, dataset, options):
+    """The updates of an epoch, which callbacks learn before the first one; None where only training finds out."""
+    if options.batch_sizes or options.validation_split or _UNEVEN & {name for name, _ in dataset._steps}:
+        return None
+    with context:
+        count = n.lib.bw_dataset_count(dataset.native(context).pointer)
+    if count < 0:
+        return None
+    sizes = [arguments[0] for name, arguments in dataset._steps if name == "bw_batches"]
+    size = options.batch if options.batch > 0 else sizes[-1] if sizes else 32
+    batches = count // size if options.drop_remainder else -(-count // size)
+    return -(-batches // options.accumulate)
+
+
 def run(model, dataset, options, keep, caller, verbose, initial_epoch=0):
     """Trains and returns the history. An exception of a callback or of a function that makes samples is raised after the step, as
     is KeyboardInterrupt; the model keeps its last update, and `model.history` the epochs that are complete."""

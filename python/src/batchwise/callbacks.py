@@ -7,10 +7,14 @@ that step and is raised by `fit`.
 from __future__ import annotations
 
 import sys
+import warnings
 
 from . import _native as n
 
 _METHODS = [f"on_{what}_{when}" for what in ("train", "epoch", "train_batch", "test") for when in ("begin", "end")]
+_NEVER = ["on_test_batch_begin", "on_test_batch_end"]
+# Columns that do not come from the samples; an epoch has them, a step has not.
+ADDED = ("learning_rate", "noise_scale")
 
 
 class Callback:
@@ -105,6 +109,9 @@ class Caller:
             for when in ("begin", "end"):  # as in Keras, where on_train_batch_end calls on_batch_end unless it is overridden
                 if overrides(callback, f"on_batch_{when}") and not overrides(callback, f"on_train_batch_{when}"):
                     self.called.setdefault(f"on_train_batch_{when}", []).append(getattr(callback, f"on_batch_{when}"))
+            for name in _NEVER:
+                if overrides(callback, name):
+                    warnings.warn(f"{type(callback).__name__}.{name} is not called: validation runs as a whole", stacklevel=3)
         self.wants_steps = "on_train_batch_begin" in self.called or "on_train_batch_end" in self.called
         self.wants_epochs = bool(self.called)
 
@@ -115,6 +122,10 @@ class Caller:
     def tell(self, history):
         """Lets the model tell how far its training is; None: it is over."""
         self.model._running = history
+
+    def place(self, name):
+        """Hook: where a column stands in the logs; equal places leave the library's order."""
+        return 0
 
     def before(self):
         """Hook: callbacks are about to be called."""
@@ -141,10 +152,8 @@ class Caller:
         """The columns of the library's logs that have a value; within an epoch without those of validation."""
         if self.columns is None:
             names = [n.lib.bw_history_column(history, i) for i in range(n.lib.bw_history_columns(history))]
-            self.columns = [(name.decode(), name) for name in names]
-            self.running = [
-                one for one in self.columns if not one[0].startswith("val_") and one[0] not in ("learning_rate", "noise_scale")
-            ]
+            self.columns = sorted(((name.decode(), name) for name in names), key=lambda one: self.place(one[0]))
+            self.running = [one for one in self.columns if not one[0].startswith("val_") and one[0] not in ADDED]
         last = n.lib.bw_history_last
         if step:
             return {name: last(history, encoded) for name, encoded in self.running}

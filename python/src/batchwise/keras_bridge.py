@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from . import _errors, _training, loaders
-from .callbacks import Caller
+from .callbacks import ADDED, Caller
 from .dataset import Dataset
 from .model import Model, check_loader, split_arrays, weights_for
 from .ranks import Ranks
@@ -63,13 +63,15 @@ def fit(
     layer and the targets, and accuracy for classes. `memory` (a budget in bytes) and the other options of `Model.fit` may be given.
     What cannot be trained here is refused before training, by the name of the layer. A `batchwise.Model` has its own `fit`.
     """
+    if validation_freq != 1:
+        raise _errors.Unimplemented("validation_freq: validation runs after each epoch here")
     if isinstance(model, Model):
+        if workers is not None or ranks is not None:
+            raise _errors.InvalidArgument("workers and ranks belong to a Model from its beginning: Model(..., workers=2)")
         return model.fit(
             x, y, batch_size, epochs, verbose, callbacks, validation_split, validation_data, shuffle, class_weight,
             sample_weight, initial_epoch, steps_per_epoch=steps_per_epoch, validation_steps=validation_steps, seed=seed, **options,
         )  # fmt: skip
-    if validation_freq != 1:
-        raise _errors.Unimplemented("validation_freq: validation runs after each epoch here")
     check_loader(x, steps_per_epoch, validation_split, validation_data, validation_steps)
     del validation_batch_size  # changes neither the result nor memory
     if loaders.is_loader(x) and y is None and sample_weight is None:
@@ -139,7 +141,8 @@ class Bridge:
 
         history = keras.callbacks.History()
         flat = list(callbacks) if isinstance(callbacks, (list, tuple)) else [callbacks] if callbacks else []
-        caller = KerasCaller(self, [*flat, history], dataset, epochs, initial_epoch, verbose)
+        steps = _training.steps_of(self.native.context, dataset, options) if flat else None
+        caller = KerasCaller(self, [*flat, history], dataset, epochs, initial_epoch, steps, verbose)
         try:
             caller.begin()
             _training.run(self.native, dataset, options, keep, caller, verbose, initial_epoch)
@@ -188,7 +191,7 @@ class Bridge:
 class KerasCaller(Caller):
     """Calls Keras's callbacks with the Keras model, which is up to date for those that ask for it."""
 
-    def __init__(self, bridge, callbacks, dataset, epochs, initial_epoch, verbose):
+    def __init__(self, bridge, callbacks, dataset, epochs, initial_epoch, steps, verbose):
         import keras
 
         self.bridge, self.dataset = bridge, dataset
@@ -204,7 +207,7 @@ class KerasCaller(Caller):
         for one in callbacks:
             if isinstance(one, module.Callback) and type(one) not in plain:
                 self._attach(one, full=type(one) is not module.EarlyStopping)
-        super().__init__(bridge.model, callbacks, epochs, initial_epoch, None, 0 if verbose == 0 else 1)
+        super().__init__(bridge.model, callbacks, epochs, initial_epoch, steps, 0 if verbose == 0 else 1)
 
     def _attach(self, callback, full):
         """Lets the callback's `model` bring the model up to date first, by a subclass of its own for as long as training runs."""
@@ -252,6 +255,10 @@ class KerasCaller(Caller):
     def begin(self):
         super().begin()
         self.bridge.take_rate()
+
+    def place(self, name):
+        """Keras sorts its logs by name, those of validation after the others; what callbacks add comes last."""
+        return name in ADDED, name.startswith("val_"), name
 
     def logs(self, history, step):
         if self.eager and not step:

@@ -253,7 +253,8 @@ class Model:
                 saves=bool(callbacks),
                 **options,
             )
-            caller = Caller(self, callbacks, epochs, initial_epoch, None, 0 if verbose == 0 else 1)
+            steps = _training.steps_of(self.context, dataset, made) if callbacks else None
+            caller = Caller(self, callbacks, epochs, initial_epoch, steps, 0 if verbose == 0 else 1)
             caller.begin()
             history = _training.run(self, dataset, made, keep, caller, verbose, initial_epoch)
             caller.end()
