@@ -7,9 +7,11 @@
 
 #include "format/format.h"
 
+#include <math.h>
 #include <string.h>
 
-enum { PROCESS = 1, STEPS = 0, FIRST_WORKER = 1 };
+/* Perfetto takes thread 0 for the kernel's idle thread and hides its name, and shows the thread with its process' number first. */
+enum { PROCESS = 1, STEPS = PROCESS, FIRST_WORKER };
 
 static void put_name(bwi_json_writer *json, const char *what, int thread, const char *name)
 {
@@ -29,6 +31,13 @@ static int row_of(const bw_event *event, int workers)
     return event->part == BW_EVENT_STEP     ? STEPS
            : event->part == BW_EVENT_SAMPLE ? FIRST_WORKER + workers + event->worker
                                             : FIRST_WORKER + event->worker;
+}
+
+/* Perfetto cuts microseconds to whole nanoseconds, times and durations apart, and drops an event that then ends after the one around it.
+ * So both are whole nanoseconds here, and a quarter of one keeps them from being cut to the one before. */
+static void put_time(bwi_json_writer *json, const char *key, int64_t nanoseconds)
+{
+    bwi_json_put_real(json, key, ((double)nanoseconds + 0.25) * 1e-3);
 }
 
 /* Names an event "dense_1 backward weights" or, for a part that belongs to no layer, by its kind. */
@@ -52,8 +61,9 @@ static void put_event(bwi_json_writer *json, const bw_history *history, const bw
     bwi_json_put_text(json, "name", name);
     bwi_json_put_text(json, "cat", event->part >= 0 ? bw_part_kind_name(part.kind) : kinds[-event->part]);
     bwi_json_put_text(json, "ph", "X");
-    bwi_json_put_real(json, "ts", event->begin * 1e6);
-    bwi_json_put_real(json, "dur", event->seconds * 1e6);
+    int64_t begin = llround(event->begin * 1e9), end = llround((event->begin + event->seconds) * 1e9);
+    put_time(json, "ts", begin);
+    put_time(json, "dur", end - begin);
     bwi_json_put_whole(json, "pid", PROCESS);
     bwi_json_put_whole(json, "tid", row_of(event, bw_history_profile(history).workers));
     bwi_json_end(json);
@@ -64,7 +74,7 @@ static void put_counter(bwi_json_writer *json, const char *name, double seconds,
     bwi_json_begin(json, NULL, '{');
     bwi_json_put_text(json, "name", name);
     bwi_json_put_text(json, "ph", "C");
-    bwi_json_put_real(json, "ts", seconds * 1e6);
+    put_time(json, "ts", llround(seconds * 1e9));
     bwi_json_put_whole(json, "pid", PROCESS);
     bwi_json_begin(json, "args", '{');
     bwi_json_put_real(json, name, value);

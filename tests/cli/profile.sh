@@ -48,9 +48,11 @@ import gzip, json
 events = json.load(gzip.open("trace.json.gz"))["traceEvents"]
 names = {e["args"]["name"] for e in events if e["ph"] == "M"}
 assert {"steps", "worker 0", "worker 1"} <= names, names
-steps = [e for e in events if e["ph"] == "X" and e["tid"] == 0]
+tids = {e["args"]["name"]: e["tid"] for e in events if e["ph"] == "M" and e["name"] == "thread_name"}
+assert 0 not in tids.values(), tids  # Perfetto's reader takes thread 0 for the idle thread of the kernel
+steps = [e for e in events if e["ph"] == "X" and e["tid"] == tids["steps"]]
 assert 5 <= len(steps) <= 50, len(steps)
-for worker in (1, 2):
+for worker in (tids["worker 0"], tids["worker 1"]):
     open_until = []
     for e in sorted((e for e in events if e["ph"] == "X" and e["tid"] == worker), key=lambda e: (e["ts"], -e["dur"])):
         while open_until and open_until[-1] <= e["ts"] + 1e-3:
