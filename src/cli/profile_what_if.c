@@ -126,6 +126,12 @@ void cli_what_if_print(const cli_profile *made)
         printf("  This plan has at most as many workers as lanes, %d: more cores are of no use without --lanes.\n",
                made->run.lanes);
     }
+    if (made->other.cores > 1 && faster < 1.1 && made->facts.samples <= (double)made->run.tile) {
+        printf("  The batch is one tile of up to %lld samples, which one worker computes: cores help with a larger --batch, or a "
+               "smaller "
+               "--tile.\n",
+               (long long)made->run.tile);
+    }
     putchar('\n');
 }
 

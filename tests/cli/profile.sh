@@ -159,6 +159,8 @@ profile --batch 64 --what-if cores=2
 expect_code 0 'profile --what-if'
 expect_pattern out '^  (Busy cores slow each other: the [0-9]+ of this machine were measured to compute [0-9.]+ times as much as one|Other programs took the cores)' 'profile --what-if'
 expect_pattern out '^Prediction \(nothing of it is measured\): with 2 cores a step would take [0-9.e+]+ us in place of [0-9.e+]+,' 'profile --what-if'
+profile --batch 8 --tile 8 --workers 1 --what-if cores=4
+expect_text out '  The batch is one tile of up to 8 samples, which one worker computes: cores help with a larger --batch' 'profile --what-if of one tile'
 for wrong in cores cores=0 cores=2x cores=2,cores=3 speed=2x bandwidth=-1 bandwidth=; do
     expect_usage "--what-if: expected changes such as cores=8,compute=1.5x,bandwidth=2x,data=2x, found '$wrong'" \
         profile --model "$model" --data "$digits" --what-if "$wrong"
