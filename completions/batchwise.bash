@@ -23,6 +23,10 @@ _batchwise()
             gaussian_noise batchnorm layernorm groupnorm rmsnorm unitnorm normalization rescaling layer_scale add average
             subtract multiply maximum minimum custom_scale concat dot simple_rnn lstm gru masking embedding
             conv1d_transpose conv2d_transpose bidirectional time_distributed einsum_dense multi_head_attention group_query_attention
+            conv3d conv3d_transpose maxpool3d avgpool3d global_maxpool3d global_avgpool3d zero_padding3d cropping3d
+            upsampling3d spatial_dropout3d random_flip random_translation random_rotation random_zoom random_brightness
+            random_contrast center_crop adaptive_avgpool1d adaptive_avgpool2d adaptive_avgpool3d adaptive_maxpool1d
+            adaptive_maxpool2d adaptive_maxpool3d
             attention additive_attention"
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen -f -- "$current")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Batchwise beside TensorFlow and PyTorch on models of sequences, in one run.
+"""Batchwise beside TensorFlow and PyTorch on models of sequences and videos, in one run.
 
   sequences.py --batchwise build/batchwise [--peers tf,xla] [--rounds 3] [--only lstm:32,encoder:1] [--python PYTHON]
 
@@ -18,6 +18,7 @@ WORKLOADS = {
     "encoder": ((128, 128), "a=multi_head_attention(4,32) add(input) b=layernorm dense(512,relu) dense(128) add(b) layernorm "
                             "global_avgpool1d dense(10,softmax)"),
     "text": ((200,), "embedding(20000,64) bidirectional(lstm(64)) dense(10,softmax)"),
+    "video": ((16, 32, 32, 3), "conv3d(16,3,relu,padding=same) global_avgpool3d dense(10,softmax)"),
 }
 COUNTS = {1: 48, 32: 256, 256: 512}
 DEFAULT = ",".join(f"{name}:{batch}" for name in WORKLOADS for batch in COUNTS)
@@ -40,6 +41,8 @@ def tensorflow_epoch(name, batch, xla):
         a = layers.LayerNormalization()(first + layers.MultiHeadAttention(4, 32)(first, first))
         b = layers.Dense(128)(layers.Dense(512, "relu")(a))
         last = layers.GlobalAveragePooling1D()(layers.LayerNormalization()(a + b))
+    elif name == "video":
+        last = layers.GlobalAveragePooling3D()(layers.Conv3D(16, 3, activation="relu", padding="same")(first))
     elif name == "text":
         last = layers.Bidirectional(layers.LSTM(64))(layers.Embedding(20000, 64)(first))
     else:
@@ -72,9 +75,11 @@ def torch_epoch(name, batch, compiled):
     class Model(nn.Module):
         def __init__(self):
             super().__init__()
-            self.last = nn.Linear(128, 10)
+            self.last = nn.Linear(16 if name == "video" else 128, 10)
             if name == "encoder":
                 self.body = nn.TransformerEncoderLayer(128, 4, 512, dropout=0.0, batch_first=True)
+            elif name == "video":
+                self.body = nn.Conv3d(3, 16, 3, padding="same")
             elif name == "text":
                 self.table = nn.Embedding(20000, 64)
                 self.body = nn.LSTM(64, 64, batch_first=True, bidirectional=True)
@@ -84,6 +89,8 @@ def torch_epoch(name, batch, compiled):
         def forward(self, x):
             if name == "encoder":
                 return self.last(self.body(x).mean(1))
+            if name == "video":
+                return self.last(torch.relu(self.body(x.permute(0, 4, 1, 2, 3))).mean((2, 3, 4)))
             y, state = self.body(self.table(x) if name == "text" else x)
             state = state if name == "gru" else state[0]
             return self.last(torch.cat([state[0], state[1]], 1) if name == "text" else state[0])

@@ -20,19 +20,21 @@ static bool is_of_calls(const bwi_argument *argument)
     return strcmp(argument->name, "use_causal_mask") == 0;
 }
 
-/* Some versions of Keras do not have these arguments, so they are written only if they differ from their defaults. */
+/* Some versions of Keras do not have these arguments, or take no None, so they are written only if they differ from their defaults. */
 static bool is_recent(const bwi_argument *argument)
 {
     return strcmp(argument->name, "rms_scaling") == 0 || strcmp(argument->name, "zero_output_for_mask") == 0 ||
-           strcmp(argument->name, "sliding_window") == 0 || strcmp(argument->name, "use_gate") == 0;
+           strcmp(argument->name, "sliding_window") == 0 || strcmp(argument->name, "use_gate") == 0 ||
+           strcmp(argument->name, "value_range") == 0;
 }
 
 /* Whether the layer's order of axes would otherwise depend on the settings of whoever reads the file. */
 static bool has_data_format(const bwi_layer_row *row)
 {
-    static const char *const starts[] = {"Conv",    "DepthwiseConv",    "MaxPooling",   "AveragePooling",
-                                         "Global",  "ZeroPadding2D",    "Cropping2D",   "UpSampling2D",
-                                         "Flatten", "SpatialDropout2D", "SeparableConv"};
+    static const char *const starts[] = {"Conv",          "DepthwiseConv", "MaxPooling",   "AveragePooling", "Global",
+                                         "ZeroPadding2D", "Cropping2D",    "UpSampling2D", "Flatten",        "SpatialDropout2D",
+                                         "SeparableConv", "ZeroPadding3D", "Cropping3D",   "UpSampling3D",   "SpatialDropout3D",
+                                         "Adaptive",      "CenterCrop",    "Random"};
     for (size_t i = 0; i < BWI_COUNT(starts); i++) {
         if (strncmp(row->class_name, starts[i], strlen(starts[i])) == 0 && strcmp(row->class_name, "Concatenate") != 0) {
             return true;

@@ -87,6 +87,35 @@ static void put_conv(bwi_csource *s, const bw_node *node)
     close_loops(s, 7, 2);
 }
 
+/* The same for volumes, whose kernel is [depth][height][width][channels of a group][filters]. */
+static void put_volume(bwi_csource *s, const bw_node *node)
+{
+    const bwi_conv2d_attributes *a = node->attributes;
+    bwi_sliding w = bwi_export_convolution(node);
+    long long filters = (long long)a->filters, inner = (long long)(w.channels / a->groups);
+    char kernel[160], bias[160] = "";
+    bwi_csource_variable(s, node->variable[0], kernel);
+    if (node->variables > 1) {
+        bwi_csource_variable(s, node->variable[1], bias);
+    }
+    LINE(2, "for (int d = 0; d < %lld; d++)", (long long)w.out[2]);
+    open_outputs(s, &w, a->filters);
+    LINE(4, "for (int o = 0; o < %lld; o++) {", filters);
+    LINE(5, "y[o] = %s%s;", bias[0] ? bias : "0.0f", bias[0] ? "[o]" : "");
+    LINE(4, "}");
+    LINE(4, "for (int m = 0; m < %lld; m++) {", (long long)w.size[2]);
+    put_position(s, 5, "frame", "d", "m", &w, 2);
+    put_bounds(s, 5, "frame", &w, 2);
+    open_elements(s, 5, &w);
+    LINE(7, "const float *v = from + frame * %lld;", (long long)(w.in[0] * w.in[1] * w.channels));
+    LINE(7, "const float *w = %s + ((m * %lld + k) * %lld + l) * %lld;", kernel, (long long)w.size[0], (long long)w.size[1],
+         inner * filters);
+    LINE(7, "for (int c = 0; c < %lld; c++) {", inner);
+    LINE(8, "for (int o = 0; o < %lld; o++) {", filters);
+    LINE(9, "y[o] += v[o / %lld * %lld + c] * w[c * %lld + o];", filters / (long long)a->groups, inner, filters);
+    close_loops(s, 8, 2);
+}
+
 /* ---- Pooling ---- */
 
 static void put_maxpool(bwi_csource *s, const bw_node *node)
@@ -233,7 +262,43 @@ static void put_transposed(bwi_csource *s, const bw_node *node)
     close_loops(s, 7, 2);
 }
 
+/* The same for volumes. */
+static void put_transposed_volume(bwi_csource *s, const bw_node *node)
+{
+    const bwi_conv2d_transpose_attributes *a = node->attributes;
+    const int64_t *in = node->input[0]->shape.extent, *out = node->shape.extent;
+    char kernel[160];
+    bwi_csource_variable(s, node->variable[0], kernel);
+    LINE(2, "for (int o = 0; o < %lld; o++) {", (long long)bwi_shape_count(&node->shape));
+    LINE(3, "y[o] = 0.0f;");
+    LINE(2, "}");
+    LINE(2, "for (int d = 0; d < %lld; d++)", (long long)in[0]);
+    LINE(2, "for (int i = 0; i < %lld; i++) {", (long long)in[1]);
+    LINE(3, "for (int j = 0; j < %lld; j++, x += %lld) {", (long long)in[2], (long long)in[3]);
+    LINE(4, "for (int k = 0; k < %lld; k++) {", (long long)(a->kernel[2] * a->kernel[0]));
+    LINE(5, "for (int l = 0; l < %lld; l++) {", (long long)a->kernel[1]);
+    LINE(6, "const int frame = d * %lld + k / %lld * %lld - %lld;", (long long)a->strides[2], (long long)a->kernel[0],
+         (long long)a->dilation[2], (long long)transposed_before(node, 2, in[0], out[0]));
+    LINE(6, "const int row = i * %lld + k %% %lld * %lld - %lld;", (long long)a->strides[0], (long long)a->kernel[0],
+         (long long)a->dilation[0], (long long)transposed_before(node, 0, in[1], out[1]));
+    LINE(6, "const int column = j * %lld + l * %lld - %lld;", (long long)a->strides[1], (long long)a->dilation[1],
+         (long long)transposed_before(node, 1, in[2], out[2]));
+    LINE(6, "if (frame < 0 || frame >= %lld || row < 0 || row >= %lld || column < 0 || column >= %lld) {", (long long)out[0],
+         (long long)out[1], (long long)out[2]);
+    LINE(7, "continue;");
+    LINE(6, "}");
+    LINE(6, "const float *w = %s + (k * %lld + l) * %lld;", kernel, (long long)a->kernel[1], (long long)(in[3] * out[3]));
+    LINE(6, "float *to = y + ((frame * %lld + row) * %lld + column) * %lld;", (long long)out[1], (long long)out[2],
+         (long long)out[3]);
+    LINE(6, "for (int o = 0; o < %lld; o++) {", (long long)out[3]);
+    LINE(7, "for (int n = 0; n < %lld; n++) {", (long long)in[3]);
+    LINE(8, "to[o] += x[n] * w[o * %lld + n];", (long long)in[3]);
+    close_loops(s, 7, 2);
+}
+
 const bwi_csource_row bwi_csource_spatial[] = {
+    {&bwi_op_conv3d, put_volume, false},
+    {&bwi_op_conv3d_transpose, put_transposed_volume, false},
     {&bwi_op_conv2d, put_conv, false},
     {&bwi_op_depthwise, put_conv, false},
     {&bwi_op_conv2d_transpose, put_transposed, false},

@@ -146,9 +146,15 @@ void bwi_export_warn(const bw_model *model, const char *path)
 bwi_sliding bwi_export_convolution(const bw_node *node)
 {
     const bwi_conv2d_attributes *a = node->attributes;
-    bwi_sliding s;
-    bwi_shape_image(&node->input[0]->shape, &s.in[0], &s.in[1], &s.channels);
-    for (int i = 0; i < 2; i++) {
+    const bwi_shape *in = &node->input[0]->shape;
+    bwi_sliding s = {.size = {0}};
+    bwi_shape_image(in, &s.in[0], &s.in[1], &s.channels);
+    if (a->kernel[2]) {
+        s.in[0] = in->extent[1];
+        s.in[1] = in->extent[2];
+        s.in[2] = in->extent[0];
+    }
+    for (int i = 0; i < (a->kernel[2] ? 3 : 2); i++) {
         s.size[i] = a->kernel[i];
         s.strides[i] = a->strides[i];
         s.dilation[i] = a->dilation[i];
@@ -160,7 +166,7 @@ bwi_sliding bwi_export_convolution(const bw_node *node)
 bwi_sliding bwi_export_pooling(const bw_node *node)
 {
     const bwi_pool2d_attributes *a = node->attributes;
-    bwi_sliding s;
+    bwi_sliding s = {.size = {0}};
     bwi_shape_image(&node->input[0]->shape, &s.in[0], &s.in[1], &s.channels);
     for (int i = 0; i < 2; i++) {
         s.size[i] = a->window[i];

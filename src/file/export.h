@@ -32,9 +32,10 @@ bool bwi_export_label(const bw_model *model, int64_t i, bwi_text *text);
 /* Warns of those parts of the preparation that cannot be written. */
 void bwi_export_warn(const bw_model *model, const char *path);
 
-/* A window that slides over a sequence or an image, with sizes along the height (1 for a sequence) and the width. */
+/* A window that slides over a sequence, an image or a volume, with sizes along the height (1 for a sequence), the width and the depth (0:
+ * there is none). */
 typedef struct bwi_sliding {
-    int64_t in[2], out[2], size[2], strides[2], dilation[2], before[2], after[2];
+    int64_t in[3], out[3], size[3], strides[3], dilation[3], before[3], after[3];
     int64_t channels; /* channels of the input */
 } bwi_sliding;
 

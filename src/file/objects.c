@@ -229,6 +229,10 @@ static bw_status argument_text(const bwi_keras *k, const bwi_argument *argument,
         bwi_text_add(text, "\"%s\"", bwi_json_text(value));
         return BW_OK;
     }
+    if (strstr(argument->name, "activation") && bwi_json_kind_of(value) == BWI_JSON_OBJECT && bwi_keras_is_own(value) &&
+        bwi_keras_layer_row(bwi_json_text(bwi_json_get(value, "class_name")))) {
+        return bwi_keras_layer_text(k, value, false, text);
+    }
     if ((argument->kind == BWI_INT || argument->kind == BWI_INTS) && bwi_json_kind_of(value) == BWI_JSON_REAL &&
         bwi_json_number(value, &number) && floor(number) == number && fabs(number) < 1e15) {
         bwi_text_add(text, "%lld", (long long)number);
@@ -364,7 +368,7 @@ static bool is_list(const char *class_name, const char *argument)
 /* Amounts of both ends are written in pairs, and an open extent of a noise_shape as null. */
 static void put_wholes(bwi_json_writer *w, const char *class_name, const char *key, const bwi_argument_value *v)
 {
-    bool pairs = v->count == 4 && (strcmp(key, "padding") == 0 || strcmp(key, "cropping") == 0);
+    bool pairs = (v->count == 4 || v->count == 6) && (strcmp(key, "padding") == 0 || strcmp(key, "cropping") == 0);
     bool none = strcmp(key, "noise_shape") == 0 || strcmp(class_name, "EinsumDense") == 0;
     if (v->count == 1 && !is_list(class_name, key)) {
         bwi_json_put_whole(w, key, v->integers[0]);
@@ -406,6 +410,37 @@ static bool is_left_out(const bwi_argument *a, const bwi_argument_value *v)
     return a->standard && !*a->standard && (!v->given || (a->kind == BWI_INTS && v->count == 0));
 }
 
+/* A layer as an activation: "leaky_relu(0.1)" becomes an object. */
+static bw_status put_layer(bw_context *ctx, bwi_json_writer *w, const char *key, const char *text)
+{
+    bwi_expression e;
+    bwi_argument_value values[BWI_MAX_ARGUMENTS];
+    const bwi_layer_row *row = NULL;
+    bw_status status = bwi_term_parse(ctx, &e, key, text);
+    if (status != BW_OK) {
+        return status;
+    }
+    for (int i = 0; bwi_layer_rows[i] && !row; i++) {
+        row = bwi_term_resembles(&e.terms[0], bwi_layer_rows[i]->class_name) ? bwi_layer_rows[i] : NULL;
+    }
+    status = row ? bwi_arguments_read(ctx, key, &e.terms[0], row->arguments, row->argument_count, values)
+                 : bwi_fail(ctx, BW_INTERNAL, "%s: %s is no layer", key, text);
+    if (status == BW_OK) {
+        bwi_json_begin(w, key, '{');
+        bwi_json_put_text(w, "module", "keras.layers");
+        bwi_json_put_text(w, "class_name", row->class_name);
+        bwi_json_begin(w, "config", '{');
+        for (int i = 0; i < row->argument_count && status == BW_OK; i++) {
+            status = bwi_keras_put_argument(ctx, w, row->class_name, &row->arguments[i], &values[i]);
+        }
+        bwi_json_end(w);
+        bwi_json_put_null(w, "registered_name");
+        bwi_json_end(w);
+    }
+    bwi_expression_free(&e);
+    return status;
+}
+
 bw_status bwi_keras_put_argument(bw_context *ctx, bwi_json_writer *w, const char *class_name, const bwi_argument *a,
                                  const bwi_argument_value *v)
 {
@@ -424,6 +459,9 @@ bw_status bwi_keras_put_argument(bw_context *ctx, bwi_json_writer *w, const char
         bwi_json_put_bool(w, a->name, v->flag);
         break;
     case BWI_TEXT:
+        if (strchr(v->text, '(')) {
+            return put_layer(ctx, w, a->name, v->text);
+        }
         bwi_json_put_text(w, a->name, strcmp(v->text, "none") == 0 ? NULL : v->text);
         break;
     case BWI_INTS:

@@ -19,18 +19,32 @@ static int from_axis(const bw_node *node)
     return node->input[0]->shape.ndim == 2 ? 1 : 0;
 }
 
+/* Puts the sizes in the order of the axes: the depth, if there is one, comes before the height. Returns how many there are. */
+static int in_order(const int64_t sizes[3], int from, bool volume, int64_t list[3])
+{
+    int count = 0;
+    if (volume) {
+        list[count++] = sizes[2];
+    }
+    for (int i = from; i < 2; i++) {
+        list[count++] = sizes[i];
+    }
+    return count;
+}
+
 static void put_sizes(bwi_onnx *o, const bwi_sliding *w, int from, bool dilated)
 {
-    int axes = 2 - from;
-    int64_t pads[4];
-    for (int i = 0; i < axes; i++) {
-        pads[i] = w->before[from + i];
-        pads[axes + i] = w->after[from + i];
-    }
-    bwi_onnx_put_list(o, "kernel_shape", axes, w->size + from);
-    bwi_onnx_put_list(o, "strides", axes, w->strides + from);
+    bool volume = w->size[2] > 0;
+    int64_t list[3], pads[6];
+    int axes = in_order(w->before, from, volume, pads);
+    (void)in_order(w->after, from, volume, pads + axes);
+    (void)in_order(w->size, from, volume, list);
+    bwi_onnx_put_list(o, "kernel_shape", axes, list);
+    (void)in_order(w->strides, from, volume, list);
+    bwi_onnx_put_list(o, "strides", axes, list);
     if (dilated) {
-        bwi_onnx_put_list(o, "dilations", axes, w->dilation + from);
+        (void)in_order(w->dilation, from, volume, list);
+        bwi_onnx_put_list(o, "dilations", axes, list);
     }
     bwi_onnx_put_list(o, "pads", 2 * axes, pads);
 }
@@ -40,8 +54,9 @@ static const char *put_kernel(bwi_onnx *o, const bw_node *node, const bwi_slidin
 {
     const bwi_conv2d_attributes *a = node->attributes;
     bwi_values values = {.variable = node->variable[0], .filters = a->filters, .channels = w->channels / a->groups};
-    const int64_t shape[4] = {values.filters, values.channels, w->size[from], w->size[1]};
-    return bwi_onnx_values(o, &values, 4 - from, shape);
+    int64_t shape[5] = {values.filters, values.channels};
+    int axes = in_order(w->size, from, w->size[2] > 0, shape + 2);
+    return bwi_onnx_values(o, &values, 2 + axes, shape);
 }
 
 static void put_conv(bwi_onnx *o, const bw_node *node)
@@ -63,23 +78,28 @@ static void put_transposed(bwi_onnx *o, const bw_node *node)
 {
     const bwi_conv2d_transpose_attributes *a = node->attributes;
     const bwi_shape *in = &node->input[0]->shape, *out = &node->shape;
-    int from = from_axis(node), axes = 2 - from;
-    int64_t pads[4], more[2];
+    bool volume = a->kernel[2] > 0;
+    int from = from_axis(node);
+    int64_t pads[6], more[3], kernels[3], strides[3], dilation[3];
+    int axes = in_order(a->kernel, from, volume, kernels);
+    (void)in_order(a->strides, from, volume, strides);
+    (void)in_order(a->dilation, from, volume, dilation);
     for (int i = 0; i < axes; i++) {
-        int64_t reach = (a->kernel[from + i] - 1) * a->dilation[from + i];
-        int64_t all = out->extent[i] - (in->extent[i] - 1) * a->strides[from + i] - 1 + reach, half = all / 2 + all % 2;
+        int64_t reach = (kernels[i] - 1) * dilation[i];
+        int64_t all = out->extent[i] - (in->extent[i] - 1) * strides[i] - 1 + reach, half = all / 2 + all % 2;
         int64_t left = a->same && half < reach ? half : reach, rest = reach - (all - left);
         pads[i] = reach - left;
         pads[axes + i] = rest > 0 ? rest : 0;
         more[i] = rest < 0 ? -rest : 0;
     }
     bwi_values values = {.variable = node->variable[0], .filters = in->extent[in->ndim - 1], .channels = a->filters};
-    const int64_t shape[4] = {values.filters, values.channels, a->kernel[from], a->kernel[1]};
-    const char *x = first(o, node), *kernel = bwi_onnx_values(o, &values, 4 - from, shape);
+    int64_t shape[5] = {values.filters, values.channels};
+    (void)in_order(a->kernel, from, volume, shape + 2);
+    const char *x = first(o, node), *kernel = bwi_onnx_values(o, &values, 2 + axes, shape);
     bwi_onnx_begin(o, "ConvTranspose", (const char *[]){x, kernel, NULL}, result(o, node));
-    bwi_onnx_put_list(o, "kernel_shape", axes, a->kernel + from);
-    bwi_onnx_put_list(o, "strides", axes, a->strides + from);
-    bwi_onnx_put_list(o, "dilations", axes, a->dilation + from);
+    bwi_onnx_put_list(o, "kernel_shape", axes, kernels);
+    bwi_onnx_put_list(o, "strides", axes, strides);
+    bwi_onnx_put_list(o, "dilations", axes, dilation);
     bwi_onnx_put_list(o, "pads", 2 * axes, pads);
     bwi_onnx_put_list(o, "output_padding", axes, more);
     bwi_onnx_end(o);
@@ -155,7 +175,15 @@ static void put_upsample(bwi_onnx *o, const bw_node *node)
 }
 
 const bwi_onnx_row bwi_onnx_spatial[] = {
-    {&bwi_op_conv2d, put_conv},       {&bwi_op_depthwise, put_conv},      {&bwi_op_conv2d_transpose, put_transposed},
-    {&bwi_op_maxpool2d, put_maxpool}, {&bwi_op_avgpool2d, put_avgpool},   {&bwi_op_global_maxpool, put_global_maxpool},
-    {&bwi_op_pad2d, put_pad},         {&bwi_op_upsample2d, put_upsample}, {NULL, NULL},
+    {&bwi_op_conv2d, put_conv},
+    {&bwi_op_depthwise, put_conv},
+    {&bwi_op_conv2d_transpose, put_transposed},
+    {&bwi_op_conv3d, put_conv},
+    {&bwi_op_conv3d_transpose, put_transposed},
+    {&bwi_op_maxpool2d, put_maxpool},
+    {&bwi_op_avgpool2d, put_avgpool},
+    {&bwi_op_global_maxpool, put_global_maxpool},
+    {&bwi_op_pad2d, put_pad},
+    {&bwi_op_upsample2d, put_upsample},
+    {NULL, NULL},
 };

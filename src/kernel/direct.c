@@ -1,7 +1,7 @@
 /*
  * direct: convolutions by their definition, for builds without oneDNN (BW_ONEDNN=OFF) and as the way in for porters. Plain C:
- * images are channels-last, weights are in Keras's order (kh, kw, in/groups, out), and the innermost loop goes over channels that
- * lie side by side, which compilers make vectors of. Backward data reads the weights as (kh, kw, out, in/groups), for the same
+ * images are channels-last, weights are in Keras's order (kd, kh, kw, in/groups, out), and the innermost loop goes over channels that
+ * lie side by side, which compilers make vectors of. Backward data reads the weights as (kd, kh, kw, out, in/groups), for the same
  * reason.
  *
  * Every sum has one order, that of the loops, and samples do not share any: results do not depend on the tile.
@@ -33,6 +33,23 @@ static bool extents_fit(int64_t in, int64_t out, int64_t kernel, int64_t stride,
     return before >= 0 && after >= 0 && stride > 0 && dilation > 0 && slack >= 0 && out == slack / stride + 1;
 }
 
+/* An image is a volume of depth 1. */
+static int64_t in_places(const bwi_conv_shape *s)
+{
+    return (s->kd ? s->id : 1) * s->ih * s->iw;
+}
+
+static int64_t out_places(const bwi_conv_shape *s)
+{
+    return (s->kd ? s->od : 1) * s->oh * s->ow;
+}
+
+static bool depth_possible(const bwi_conv_shape *s)
+{
+    return s->kd == 0 || (s->kd > 0 && s->id > 0 && s->kd <= INT32_MAX && s->id <= INT32_MAX &&
+                          extents_fit(s->id, s->od, s->kd, s->stride_d, s->dilation_d, s->pad_front, s->pad_back));
+}
+
 static bool shape_possible(const bwi_conv_shape *s)
 {
     const int64_t positive[] = {s->n, s->ih, s->iw, s->ic, s->oh, s->ow, s->oc, s->kh, s->kw, s->groups};
@@ -41,7 +58,7 @@ static bool shape_possible(const bwi_conv_shape *s)
             return false;
         }
     }
-    return s->ic % s->groups == 0 && s->oc % s->groups == 0 &&
+    return s->ic % s->groups == 0 && s->oc % s->groups == 0 && depth_possible(s) &&
            extents_fit(s->ih, s->oh, s->kh, s->stride_h, s->dilation_h, s->pad_top, s->pad_bottom) &&
            extents_fit(s->iw, s->ow, s->kw, s->stride_w, s->dilation_w, s->pad_left, s->pad_right);
 }
@@ -49,10 +66,12 @@ static bool shape_possible(const bwi_conv_shape *s)
 /* Byte counts of images and weights must fit into an int64_t. */
 static bool sizes_possible(const bwi_conv_shape *s)
 {
-    const int64_t products[][4] = {{s->n, s->ih, s->iw, s->ic}, {s->n, s->oh, s->ow, s->oc}, {s->kh, s->kw, s->ic, s->oc}};
+    const int64_t products[][5] = {{s->n, s->kd ? s->id : 1, s->ih, s->iw, s->ic},
+                                   {s->n, s->kd ? s->od : 1, s->oh, s->ow, s->oc},
+                                   {s->kd ? s->kd : 1, s->kh, s->kw, s->ic, s->oc}};
     for (size_t k = 0; k < BWI_COUNT(products); k++) {
         size_t bytes = sizeof(float);
-        for (int f = 0; f < 4; f++) {
+        for (int f = 0; f < 5; f++) {
             bytes = bwi_size_multiply(bytes, (size_t)products[k][f]);
         }
         if (bytes > INT64_MAX) {
@@ -64,7 +83,7 @@ static bool sizes_possible(const bwi_conv_shape *s)
 
 static int64_t weights_count(const bwi_conv_shape *s)
 {
-    return s->kh * s->kw * (s->ic / s->groups) * s->oc;
+    return bwi_conv_places(s) * (s->ic / s->groups) * s->oc;
 }
 
 static void release(bwi_conv *conv)
@@ -141,7 +160,7 @@ static void reorder_backward(const bwi_conv *conv, const float *packed, float *b
     if (!conv->facts.backward_weights_floats) {
         return;
     }
-    for (int64_t at = 0; at < s->kh * s->kw; at++) {
+    for (int64_t at = 0; at < bwi_conv_places(s); at++) {
         for (int64_t i = 0; i < in; i++) {
             for (int64_t o = 0; o < s->oc; o++) {
                 backward[(at * s->oc + o) * in + i] = packed[(at * in + i) * s->oc + o];
@@ -196,8 +215,8 @@ static void backward_weights_at(const bwi_conv_shape *s, float *restrict src, fl
     }
 }
 
-/* All places of the kernel over all output positions of one sample; those over padding are left out. */
-static void sweep(const bwi_conv_shape *s, place_function at, float *src, float *dst, float *weights)
+/* The places of a plane of the kernel over the output positions of a plane; those over padding are left out. */
+static void sweep_plane(const bwi_conv_shape *s, place_function at, float *src, float *dst, float *weights)
 {
     int64_t place = s->ic / s->groups * s->oc;
     for (int64_t oy = 0; oy < s->oh; oy++) {
@@ -218,10 +237,28 @@ static void sweep(const bwi_conv_shape *s, place_function at, float *src, float 
     }
 }
 
+/* The same for all planes of one sample. */
+static void sweep(const bwi_conv_shape *s, place_function at, float *src, float *dst, float *weights)
+{
+    if (!s->kd) {
+        sweep_plane(s, at, src, dst, weights);
+        return;
+    }
+    for (int64_t oz = 0; oz < s->od; oz++) {
+        for (int64_t kz = 0; kz < s->kd; kz++) {
+            int64_t z = oz * s->stride_d + kz * s->dilation_d - s->pad_front;
+            if (z >= 0 && z < s->id) {
+                sweep_plane(s, at, src + z * s->ih * s->iw * s->ic, dst + oz * s->oh * s->ow * s->oc,
+                            weights + kz * s->kh * s->kw * (s->ic / s->groups) * s->oc);
+            }
+        }
+    }
+}
+
 static void forward(const bwi_conv_shape *s, const bwi_conv_memory *m)
 {
     size_t channels = (size_t)s->oc * sizeof(float);
-    for (int64_t k = 0; k < s->n * s->oh * s->ow; k++) {
+    for (int64_t k = 0; k < s->n * out_places(s); k++) {
         if (s->with_bias) {
             memcpy(m->dst + k * s->oc, m->bias, channels);
         } else {
@@ -229,15 +266,15 @@ static void forward(const bwi_conv_shape *s, const bwi_conv_memory *m)
         }
     }
     for (int64_t n = 0; n < s->n; n++) {
-        sweep(s, forward_at, m->src + n * s->ih * s->iw * s->ic, m->dst + n * s->oh * s->ow * s->oc, m->weights);
+        sweep(s, forward_at, m->src + n * in_places(s) * s->ic, m->dst + n * out_places(s) * s->oc, m->weights);
     }
 }
 
 static void backward_data(const bwi_conv_shape *s, const bwi_conv_memory *m)
 {
-    memset(m->src, 0, (size_t)(s->n * s->ih * s->iw * s->ic) * sizeof(float));
+    memset(m->src, 0, (size_t)(s->n * in_places(s) * s->ic) * sizeof(float));
     for (int64_t n = 0; n < s->n; n++) {
-        sweep(s, backward_data_at, m->src + n * s->ih * s->iw * s->ic, m->dst + n * s->oh * s->ow * s->oc, m->weights);
+        sweep(s, backward_data_at, m->src + n * in_places(s) * s->ic, m->dst + n * out_places(s) * s->oc, m->weights);
     }
 }
 
@@ -245,13 +282,13 @@ static void backward_weights(const bwi_conv_shape *s, const bwi_conv_memory *m)
 {
     memset(m->weights, 0, (size_t)weights_count(s) * sizeof(float));
     for (int64_t n = 0; n < s->n; n++) {
-        sweep(s, backward_weights_at, m->src + n * s->ih * s->iw * s->ic, m->dst + n * s->oh * s->ow * s->oc, m->weights);
+        sweep(s, backward_weights_at, m->src + n * in_places(s) * s->ic, m->dst + n * out_places(s) * s->oc, m->weights);
     }
     if (!s->with_bias) {
         return;
     }
     memset(m->bias, 0, (size_t)s->oc * sizeof(float));
-    for (int64_t k = 0; k < s->n * s->oh * s->ow; k++) {
+    for (int64_t k = 0; k < s->n * out_places(s); k++) {
         for (int64_t o = 0; o < s->oc; o++) {
             m->bias[o] += m->dst[k * s->oc + o];
         }

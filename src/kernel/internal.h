@@ -22,4 +22,10 @@ void bwi_onednn_limit(const char *instruction_set);
 int bwi_onednn_begin(void);
 void bwi_onednn_end(int setting);
 
+/* How many places a kernel has. */
+static inline int64_t bwi_conv_places(const bwi_conv_shape *s)
+{
+    return (s->kd ? s->kd : 1) * s->kh * s->kw;
+}
+
 #endif

@@ -447,6 +447,7 @@ typedef struct bwi_conv_shape {
     int64_t n, ih, iw, ic, oh, ow, oc, kh, kw;
     int64_t stride_h, stride_w, dilation_h, dilation_w; /* dilation 1: none, as Keras counts */
     int64_t pad_top, pad_left, pad_bottom, pad_right;
+    int64_t id, od, kd, stride_d, dilation_d, pad_front, pad_back; /* of volumes, whose first axis is the depth; kd 0: images */
     int64_t groups;
     bool with_bias;
 } bwi_conv_shape;

@@ -24,6 +24,23 @@ static bw_node *build_log_softmax(bwi_graph *graph, const char *layer, bw_node *
     return bwi_compose_subtract(graph, layer, z, bwi_compose_unary(graph, layer, sum, BWI_LOG, 0, 0));
 }
 
+/* The first half of the last axis times the sigmoid of the second one. */
+static bw_node *build_glu(bwi_graph *graph, const char *layer, bw_node *x)
+{
+    int axis = x->shape.ndim - 1;
+    if (axis < 0 || x->shape.extent[axis] % 2) {
+        return bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: glu divides the last axis, whose extent must be even",
+                              layer);
+    }
+    int64_t half = x->shape.extent[axis] / 2;
+    bwi_slice_attributes first = {.axis = axis, .count = half}, second = {.axis = axis, .start = half, .count = half};
+    bwi_activation_attributes sigmoid = {.kind = BWI_SIGMOID};
+    bw_node *a = bwi_graph_add(graph, &bwi_op_slice, layer, &first, sizeof first, &x, 1, NULL, 0);
+    bw_node *b = bwi_graph_add(graph, &bwi_op_slice, layer, &second, sizeof second, &x, 1, NULL, 0);
+    b = bwi_graph_add(graph, &bwi_op_activation, layer, &sigmoid, sizeof sigmoid, &b, 1, NULL, 0);
+    return bwi_compose_multiply(graph, layer, a, b);
+}
+
 /* selu: scale (x > 0 ? x : alpha (e^x - 1)) with Keras's scale and alpha. */
 static const activation_row activations[] = {
     {"linear", NULL, true, {0, {0}}, NULL},
@@ -55,6 +72,7 @@ static const activation_row activations[] = {
     {"sparse_plus", &bwi_op_activation_of_input, false, {BWI_SPARSE_PLUS, {0}}, NULL},
     {"sparse_sigmoid", &bwi_op_activation, false, {BWI_SPARSE_SIGMOID, {0}}, NULL},
     {"log_softmax", NULL, true, {0, {0}}, build_log_softmax},
+    {"glu", NULL, true, {0, {0}}, build_glu},
 };
 
 static bw_node *add(bwi_graph *graph, const char *layer, bw_node *node, const bwi_op *op, const bwi_activation_attributes *a)
@@ -67,10 +85,42 @@ const char *bwi_activation_name(int index)
     return index >= 0 && index < (int)BWI_COUNT(activations) ? activations[index].name : NULL;
 }
 
+/* A layer with arguments, such as leaky_relu(0.1). Those with variables are none. */
+static bw_node *add_called(bwi_graph *graph, const char *layer, bw_node *node, const char *activation)
+{
+    static const bwi_layer_row *const rows[] = {&bwi_layer_relu, &bwi_layer_leaky_relu, &bwi_layer_elu, &bwi_layer_softmax};
+    bwi_expression e;
+    if (bwi_term_parse(graph->ctx, &e, layer, activation) != BW_OK) {
+        return bwi_pass_on(graph->ctx);
+    }
+    bwi_layer own = {.row = NULL};
+    snprintf(own.name, sizeof own.name, "%s", layer);
+    for (size_t i = 0; i < BWI_COUNT(rows) && !own.row; i++) {
+        bool found = bwi_term_resembles_any(&e.terms[0], rows[i]->names) || bwi_term_resembles(&e.terms[0], rows[i]->class_name);
+        own.row = found ? rows[i] : NULL;
+    }
+    if (!own.row) {
+        node =
+            bwi_fail_build(graph->ctx, BW_UNIMPLEMENTED,
+                           "layer %s: %s is not supported as an activation; relu, leaky_relu, elu and softmax may have arguments",
+                           layer, activation);
+    } else if (bwi_arguments_read(graph->ctx, layer, &e.terms[0], own.row->arguments, own.row->argument_count, own.values) !=
+               BW_OK) {
+        node = bwi_pass_on(graph->ctx);
+    } else {
+        node = own.row->build(&own, graph, &node, 1);
+    }
+    bwi_expression_free(&e);
+    return node;
+}
+
 bw_node *bwi_activation_add(bwi_graph *graph, const char *layer, bw_node *node, const char *activation)
 {
     if (!node) {
         return NULL;
+    }
+    if (strchr(activation, '(')) {
+        return add_called(graph, layer, node, activation);
     }
     char known[512] = "";
     for (size_t i = 0; i < BWI_COUNT(activations); i++) {

@@ -54,6 +54,16 @@ static bw_status read_bool(const reader *r, const bwi_term *term, const bwi_argu
     return listed("false False 0 off", term->text, term->length) ? BW_OK : refuse(r, term, a, "true or false");
 }
 
+static bw_status read_call(const reader *r, const bwi_term *term, const bwi_argument *a, bwi_argument_value *v)
+{
+    if (term->end - term->text >= BWI_TEXT_BYTES) {
+        return refuse(r, term, a, "a shorter text");
+    }
+    memcpy(v->text, term->text, (size_t)(term->end - term->text));
+    v->text[term->end - term->text] = '\0';
+    return BW_OK;
+}
+
 /* Keras accepts words of a fixed set in any case ("SAME"); other words are kept unchanged. */
 static bw_status read_text(const reader *r, const bwi_term *term, const bwi_argument *a, bwi_argument_value *v)
 {
@@ -113,16 +123,6 @@ static bw_status read_ints(const reader *r, const bwi_term *term, const bwi_argu
     return BW_OK;
 }
 
-static bw_status read_call(const reader *r, const bwi_term *term, const bwi_argument *a, bwi_argument_value *v)
-{
-    if (term->end - term->text >= BWI_TEXT_BYTES) {
-        return refuse(r, term, a, "a shorter text");
-    }
-    memcpy(v->text, term->text, (size_t)(term->end - term->text));
-    v->text[term->end - term->text] = '\0';
-    return BW_OK;
-}
-
 /* Reads a number, or the quotient of two, since Keras's users scale images by 1./255. */
 static bool read_number(const bwi_term *term, double *value)
 {
@@ -165,7 +165,8 @@ static bw_status read_floats(const reader *r, const bwi_term *term, const bwi_ar
 /* The kind of the argument decides how its text is read, not the look of the text: 1 may be a number, a count or a word. */
 static bw_status read_value(const reader *r, const bwi_term *term, const bwi_argument *a, bwi_argument_value *v)
 {
-    if (term->called && a->kind != BWI_CALL) {
+    bool activation = a->kind == BWI_TEXT && strstr(a->name, "activation"); /* it may be a layer with arguments */
+    if (term->called && a->kind != BWI_CALL && !activation) {
         return refuse(r, term, a, "a value without arguments");
     }
     if (term->length == 0 && a->kind != BWI_INTS && a->kind != BWI_FLOATS) {
@@ -182,7 +183,7 @@ static bw_status read_value(const reader *r, const bwi_term *term, const bwi_arg
     case BWI_BOOL:
         return read_bool(r, term, a, v);
     case BWI_TEXT:
-        return read_text(r, term, a, v);
+        return term->called ? read_call(r, term, a, v) : read_text(r, term, a, v);
     case BWI_INTS:
         /* For an argument with a default, None is a list without numbers. */
         return a->standard && bwi_term_is_none(term) ? BW_OK : read_ints(r, term, a, v, false);

@@ -1,5 +1,5 @@
 /*
- * BatchNormalization over the last axis. Training uses the statistics of the whole batch, or of groups of samples (`ghost`); a
+ * BatchNormalization over one axis. Training uses the statistics of the whole batch, or of groups of samples (`ghost`); a
  * frozen layer, and every prediction, uses the moving statistics.
  */
 #include "layer/internal.h"
@@ -41,7 +41,8 @@ static bwi_variable *moving(bwi_graph *graph, const bwi_layer *layer, const char
                               shape->extent[0]);
 }
 
-/* The variables are in Keras's order: gamma, beta, moving mean, moving variance. A frozen layer normalises by its moving
+/* The variables are in Keras's order: gamma, beta, moving mean, moving variance. The op takes the last axis, so another one is moved
+ * there, and back. A frozen layer normalises by its moving
  * statistics even in training. */
 static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
 {
@@ -65,10 +66,10 @@ static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *const *
     if (!bwi_layer_axis(graph, layer, AXIS, v[AXIS].integer, x->shape.ndim, &axis)) {
         return NULL;
     }
-    if (axis != x->shape.ndim - 1) {
-        return bwi_fail_build(graph->ctx, BW_UNIMPLEMENTED, "layer %s: axis: expected the last axis (-1 or %d), got %lld",
-                              layer->name, x->shape.ndim, (long long)v[AXIS].integer);
-    }
+    bool named[BW_MAX_NDIM] = {false};
+    bwi_permute_attributes there, back;
+    named[axis] = true;
+    (void)bwi_compose_last(&x->shape, named, &there, &back);
     int64_t channels = x->shape.extent[axis];
     bwi_shape shape = {.ndim = 1, .extent = {channels}};
     bwi_variable *variables[4];
@@ -85,7 +86,9 @@ static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *const *
     variables[count++] = moving(graph, layer, "moving_variance", &shape, MOVING_VARIANCE_INITIALIZER);
     const bwi_op *training = a.ghost ? &bwi_op_batchnorm_ghost : &bwi_op_batchnorm;
     const bwi_op *op = layer->trainable ? training : &bwi_op_batchnorm_frozen;
-    return bwi_graph_add(graph, op, layer->name, &a, sizeof a, &x, 1, variables, count);
+    x = bwi_compose_permute(graph, layer->name, x, &there);
+    x = bwi_graph_add(graph, op, layer->name, &a, sizeof a, &x, 1, variables, count);
+    return bwi_compose_permute(graph, layer->name, x, &back);
 }
 
 const bwi_layer_row bwi_layer_batchnorm = {

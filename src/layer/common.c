@@ -1,4 +1,4 @@
-/* Functions that several layers share: pairs and sizes, axes, checks of input shapes, and variables. */
+/* Functions that several layers share: pairs, triples and sizes, axes, checks of input shapes, and variables. */
 #include "layer/internal.h"
 
 bool bwi_layer_pair(bwi_graph *graph, const bwi_layer *layer, int argument, const int64_t *standard, int64_t pair[2])
@@ -19,19 +19,37 @@ bool bwi_layer_pair(bwi_graph *graph, const bwi_layer *layer, int argument, cons
     return true;
 }
 
-bool bwi_layer_sizes(bwi_graph *graph, const bwi_layer *layer, int ndim, int argument, const int64_t *standard, int64_t pair[2])
+/* Height, width, depth of one number or of three, whose first is the depth. */
+static bool triple(bwi_graph *graph, const bwi_layer *layer, int argument, const int64_t *standard, int64_t sizes[3])
 {
     const bwi_argument_value *v = &layer->values[argument];
+    if (v->count != 1 && v->count != 3 && (v->count || !standard)) {
+        bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: %s: expected one number or three, got %d", layer->name,
+                       layer->row->arguments[argument].name, v->count);
+        return false;
+    }
+    for (int i = 0; i < 3; i++) {
+        sizes[i] = !v->count ? standard[i] : v->count == 1 ? v->integer : v->integers[(i + 1) % 3];
+    }
+    return true;
+}
+
+bool bwi_layer_sizes(bwi_graph *graph, const bwi_layer *layer, int ndim, int argument, const int64_t *standard, int64_t *sizes)
+{
+    const bwi_argument_value *v = &layer->values[argument];
+    if (ndim == 4) {
+        return triple(graph, layer, argument, standard, sizes);
+    }
     if (ndim == 3) {
-        return bwi_layer_pair(graph, layer, argument, standard, pair);
+        return bwi_layer_pair(graph, layer, argument, standard, sizes);
     }
     if (v->count != 1 && (v->count || !standard)) {
         bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: %s: expected one number, got %d", layer->name,
                        layer->row->arguments[argument].name, v->count);
         return false;
     }
-    pair[0] = 1;
-    pair[1] = v->count ? v->integer : standard[1];
+    sizes[0] = 1;
+    sizes[1] = v->count ? v->integer : standard[1];
     return true;
 }
 
@@ -40,7 +58,9 @@ bool bwi_layer_expect(bwi_graph *graph, const bwi_layer *layer, const bw_node *x
     char text[160];
     if (x->shape.ndim != ndim) {
         bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected %s, got %s", layer->name,
-                       ndim == 2 ? "a sequence (length, channels)" : "an image (height, width, channels)",
+                       ndim == 2   ? "a sequence (length, channels)"
+                       : ndim == 3 ? "an image (height, width, channels)"
+                                   : "a volume (depth, height, width, channels)",
                        bwi_format_shape(text, x->shape.ndim, x->shape.extent));
     }
     return x->shape.ndim == ndim;

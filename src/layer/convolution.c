@@ -1,5 +1,5 @@
 /*
- * Conv1D and Conv2D have a kernel (size, in/groups, filters), initialised by glorot_uniform, and a bias of zeros.
+ * Conv1D, Conv2D and Conv3D have a kernel (size, in/groups, filters), initialised by glorot_uniform, and a bias of zeros.
  * DepthwiseConv1D and DepthwiseConv2D have a kernel (size, in, multiplier): every channel is convolved separately into `multiplier`
  * outputs.
  */
@@ -85,7 +85,7 @@ static bw_node *convolve(const bwi_layer *layer, bwi_graph *graph, const bwi_op 
 {
     const bwi_argument_value *v = layer->values;
     bwi_shape bias = {.ndim = 1, .extent = {a->filters}};
-    int64_t field = a->kernel[0] * a->kernel[1];
+    int64_t field = a->kernel[0] * a->kernel[1] * (a->kernel[2] ? a->kernel[2] : 1);
     bwi_variable *variables[2] = {bwi_layer_variable(graph, layer, "kernel", kernel, at->kernel_initializer, at->kernel_regularizer,
                                                      field * kernel->extent[kernel->ndim - 2],
                                                      field * kernel->extent[kernel->ndim - 1])};
@@ -113,7 +113,12 @@ static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *x, int 
     }
     bwi_shape line = {.ndim = 3, .extent = {a.kernel[1], channels / a.groups, a.filters}};
     bwi_shape image = {.ndim = 4, .extent = {a.kernel[0], a.kernel[1], channels / a.groups, a.filters}};
-    return convolve(layer, graph, &bwi_op_conv2d, x, &a, ndim == 2 ? &line : &image, &conv_indices);
+    bwi_shape volume = {.ndim = 5, .extent = {a.kernel[2], a.kernel[0], a.kernel[1], channels / a.groups, a.filters}};
+    return convolve(layer, graph, ndim == 4 ? &bwi_op_conv3d : &bwi_op_conv2d, x, &a,
+                    ndim == 2   ? &line
+                    : ndim == 3 ? &image
+                                : &volume,
+                    &conv_indices);
 }
 
 static bw_node *build_line(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
@@ -128,6 +133,13 @@ static bw_node *build_image(const bwi_layer *layer, bwi_graph *graph, bw_node *c
     return build(layer, graph, inputs[0], 3);
 }
 
+static bw_node *build_volume(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
+{
+    (void)input_count;
+    return build(layer, graph, inputs[0], 4);
+}
+
+const bwi_layer_row bwi_layer_conv3d = {"Conv3D", "conv3d", "conv3d", image_arguments, COUNT, build_volume, false};
 const bwi_layer_row bwi_layer_conv1d = {"Conv1D", "conv1d", "conv1d", line_arguments, COUNT, build_line, false};
 const bwi_layer_row bwi_layer_conv2d = {"Conv2D", "conv2d", "conv2d conv", image_arguments, COUNT, build_image, false};
 

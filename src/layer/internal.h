@@ -14,7 +14,13 @@ extern const bwi_layer_row bwi_layer_conv1d, bwi_layer_depthwise_conv2d, bwi_lay
     bwi_layer_global_avgpool2d, bwi_layer_reshape, bwi_layer_permute, bwi_layer_zero_padding2d, bwi_layer_cropping2d,
     bwi_layer_upsampling2d;
 extern const bwi_layer_row bwi_layer_embedding;
-extern const bwi_layer_row bwi_layer_conv1d_transpose, bwi_layer_conv2d_transpose;
+extern const bwi_layer_row bwi_layer_conv1d_transpose, bwi_layer_conv2d_transpose, bwi_layer_conv3d_transpose;
+extern const bwi_layer_row bwi_layer_conv3d, bwi_layer_maxpool3d, bwi_layer_avgpool3d, bwi_layer_global_maxpool3d,
+    bwi_layer_global_avgpool3d, bwi_layer_zero_padding3d, bwi_layer_cropping3d, bwi_layer_upsampling3d, bwi_layer_spatial_dropout3d;
+extern const bwi_layer_row bwi_layer_random_flip, bwi_layer_random_translation, bwi_layer_random_rotation, bwi_layer_random_zoom,
+    bwi_layer_random_brightness, bwi_layer_random_contrast, bwi_layer_adaptive_avgpool1d, bwi_layer_adaptive_avgpool2d,
+    bwi_layer_adaptive_avgpool3d, bwi_layer_adaptive_maxpool1d, bwi_layer_adaptive_maxpool2d, bwi_layer_adaptive_maxpool3d,
+    bwi_layer_center_crop;
 extern const bwi_layer_row bwi_layer_simple_rnn, bwi_layer_lstm, bwi_layer_gru, bwi_layer_masking;
 extern const bwi_layer_row bwi_layer_multi_head_attention, bwi_layer_group_query_attention, bwi_layer_attention,
     bwi_layer_additive_attention;
@@ -63,9 +69,9 @@ uint64_t bwi_layer_stream(const bwi_layer *layer, const bwi_graph *graph, const 
  * there are neither one nor two. */
 bool bwi_layer_pair(bwi_graph *graph, const bwi_layer *layer, int argument, const int64_t *standard, int64_t pair[2]);
 /* Reads sizes along the height and the width of an image (three axes), as bwi_layer_pair does, or the one size along the length
- * of a sequence (two axes), whose height gets 1. */
-bool bwi_layer_sizes(bwi_graph *graph, const bwi_layer *layer, int ndim, int argument, const int64_t *standard, int64_t pair[2]);
-/* False, after a message, unless x is a sequence (length, channels) or an image (height, width, channels). */
+ * of a sequence (two axes), whose height gets 1; of a volume (four axes) there is a third size, the depth, which files have first. */
+bool bwi_layer_sizes(bwi_graph *graph, const bwi_layer *layer, int ndim, int argument, const int64_t *standard, int64_t *sizes);
+/* False, after a message, unless x is a sequence (length, channels), an image (height, width, channels) or a volume. */
 bool bwi_layer_expect(bwi_graph *graph, const bwi_layer *layer, const bw_node *x, int ndim);
 /* Converts an axis from Keras's count (the batch is 0, negative ones count from the end) to the sample's, from 0. False, after a
  * message, if there is no such axis. */

@@ -112,6 +112,12 @@ static bw_node *build_spatial(const bwi_layer *layer, bwi_graph *graph, bw_node 
     return bwi_layer_expect(graph, layer, inputs[0], 3) ? add(layer, graph, inputs[0], &bwi_op_spatial_dropout) : NULL;
 }
 
+static bw_node *build_spatial_volume(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
+{
+    (void)input_count;
+    return bwi_layer_expect(graph, layer, inputs[0], 4) ? add(layer, graph, inputs[0], &bwi_op_spatial_dropout) : NULL;
+}
+
 static bw_node *build_gaussian(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
 {
     (void)input_count;
@@ -127,6 +133,9 @@ const bwi_layer_row bwi_layer_gaussian_noise = {"GaussianNoise", "gaussian_noise
 const bwi_layer_row bwi_layer_spatial_dropout1d = {
     "SpatialDropout1D", "spatial_dropout1d",  "spatial_dropout1d", plain_arguments, COUNT,
     build_spatial_line, BWI_LAYER_PASSES_MASK};
+const bwi_layer_row bwi_layer_spatial_dropout3d = {
+    "SpatialDropout3D",   "spatial_dropout3d",  "spatial_dropout3d", plain_arguments, COUNT,
+    build_spatial_volume, BWI_LAYER_PASSES_MASK};
 const bwi_layer_row bwi_layer_alpha_dropout = {"AlphaDropout", "alpha_dropout", "alpha_dropout",      dropout_arguments,
                                                SHAPED_COUNT,   build_alpha,     BWI_LAYER_PASSES_MASK};
 const bwi_layer_row bwi_layer_gaussian_dropout = {

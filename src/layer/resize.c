@@ -45,6 +45,37 @@ const bwi_layer_row bwi_layer_zero_padding2d = {
 const bwi_layer_row bwi_layer_cropping2d = {"Cropping2D", "cropping2d",   "cropping2d", cropping_arguments,
                                             COUNT,        build_cropping, false};
 
+/* ---- CenterCrop ---- */
+
+enum { HEIGHT, WIDTH, CENTER_COUNT };
+
+static const bwi_argument center_arguments[CENTER_COUNT] = {
+    [HEIGHT] = {"height", NULL, BWI_INT, NULL, 1, 1e6, NULL}, [WIDTH] = {"width", NULL, BWI_INT, NULL, 1, 1e6, NULL}};
+
+/* What is left over is cut off before and after, one more after if it is odd. Keras resizes smaller images. */
+static bw_node *build_center(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
+{
+    (void)input_count;
+    bw_node *x = inputs[0];
+    bwi_pad2d_attributes a;
+    if (!bwi_layer_expect(graph, layer, x, 3)) {
+        return NULL;
+    }
+    for (int i = 0; i < 2; i++) {
+        int64_t rest = x->shape.extent[i] - layer->values[i].integer;
+        if (rest < 0) {
+            return bwi_fail_build(graph->ctx, BW_UNIMPLEMENTED,
+                                  "layer %s: images smaller than the crop, which Keras resizes, are not supported", layer->name);
+        }
+        a.amount[i][0] = -(rest / 2);
+        a.amount[i][1] = -(rest - rest / 2);
+    }
+    return bwi_graph_add(graph, &bwi_op_pad2d, layer->name, &a, sizeof a, &x, 1, NULL, 0);
+}
+
+const bwi_layer_row bwi_layer_center_crop = {
+    "CenterCrop", "center_crop", "center_crop", center_arguments, CENTER_COUNT, build_center, 0};
+
 /* ---- Sequences ---- */
 
 /* One node of an op on images, between the views of a sequence as an image and back. */

@@ -73,6 +73,29 @@ const bwi_layer_row *const bwi_layer_rows[] = {&bwi_layer_conv2d,
                                                &bwi_layer_zero_padding1d,
                                                &bwi_layer_cropping1d,
                                                &bwi_layer_upsampling1d,
+                                               &bwi_layer_conv3d,
+                                               &bwi_layer_random_flip,
+                                               &bwi_layer_random_translation,
+                                               &bwi_layer_random_rotation,
+                                               &bwi_layer_random_zoom,
+                                               &bwi_layer_random_brightness,
+                                               &bwi_layer_random_contrast,
+                                               &bwi_layer_adaptive_avgpool1d,
+                                               &bwi_layer_adaptive_avgpool2d,
+                                               &bwi_layer_adaptive_avgpool3d,
+                                               &bwi_layer_adaptive_maxpool1d,
+                                               &bwi_layer_adaptive_maxpool2d,
+                                               &bwi_layer_adaptive_maxpool3d,
+                                               &bwi_layer_center_crop,
+                                               &bwi_layer_conv3d_transpose,
+                                               &bwi_layer_maxpool3d,
+                                               &bwi_layer_avgpool3d,
+                                               &bwi_layer_global_maxpool3d,
+                                               &bwi_layer_global_avgpool3d,
+                                               &bwi_layer_zero_padding3d,
+                                               &bwi_layer_cropping3d,
+                                               &bwi_layer_upsampling3d,
+                                               &bwi_layer_spatial_dropout3d,
                                                NULL};
 
 /* Accepts Keras's class, its other names for it, and ours: Conv2D, Convolution2D, conv2d. */
@@ -82,6 +105,8 @@ const bwi_layer_row *bwi_layer_row_find(const bwi_term *term)
         const char *name, *class_name;
     } others[] = {{"Convolution1D", "Conv1D"},
                   {"Convolution2D", "Conv2D"},
+                  {"Convolution3D", "Conv3D"},
+                  {"Convolution3DTranspose", "Conv3DTranspose"},
                   {"Convolution1DTranspose", "Conv1DTranspose"},
                   {"Convolution2DTranspose", "Conv2DTranspose"},
                   {"SeparableConvolution1D", "SeparableConv1D"},
@@ -137,12 +162,15 @@ const char *bwi_layer_order(const bwi_layer_row *row)
     } orders[] = {
         {"Conv1D", convolution},
         {"Conv2D", convolution},
+        {"Conv3D", convolution},
         {"DepthwiseConv2D", depthwise},
         {"DepthwiseConv1D", depthwise},
         {"SeparableConv1D", separable},
         {"SeparableConv2D", separable},
         {"GlobalMaxPooling1D", global},
         {"GlobalMaxPooling2D", global},
+        {"GlobalMaxPooling3D", global},
+        {"GlobalAveragePooling3D", global},
         {"GlobalAveragePooling1D", global},
         {"GlobalAveragePooling2D", global},
         {"UpSampling2D", "size data_format interpolation"},
@@ -155,6 +183,12 @@ const char *bwi_layer_order(const bwi_layer_row *row)
         {"Dropout", "rate noise_shape seed"},
         {"AlphaDropout", "rate noise_shape seed"},
         {"SpatialDropout2D", "rate data_format seed"},
+        {"SpatialDropout3D", "rate data_format seed"},
+        {"RandomFlip", "mode seed"},
+        {"RandomTranslation", "height_factor width_factor fill_mode interpolation seed fill_value"},
+        {"RandomZoom", "height_factor width_factor fill_mode interpolation seed fill_value"},
+        {"RandomRotation", "factor fill_mode interpolation seed fill_value"},
+        {"UpSampling3D", "size data_format"},
         {"Embedding", "input_dim output_dim embeddings_initializer embeddings_regularizer embeddings_constraint mask_zero"},
     };
     for (size_t i = 0; i < BWI_COUNT(orders); i++) {
@@ -170,15 +204,18 @@ static const struct {
     const char *names, *kind;
 } absent[] = {
     {"rnn conv_lstm1d conv_lstm2d conv_lstm3d", "recurrent layers of this kind are"},
-    {"conv3d conv3d_transpose max_pooling3d maxpool3d average_pooling3d avgpool3d zero_padding3d cropping3d up_sampling3d",
-     "3D layers are"},
-    {"conv1d_transpose conv2d_transpose convolution1d_transpose convolution2d_transpose", "transposed convolutions are"},
-    {"adaptive_average_pooling1d adaptive_average_pooling2d adaptive_max_pooling1d adaptive_max_pooling2d", "adaptive pools are"},
     {"activity_regularization", "penalties on values are"},
     {"spectral_normalization", "normalisation of weights is"},
-    {"resizing center_crop random_brightness random_contrast random_crop random_flip random_rotation random_translation "
-     "random_zoom",
-     "layers that prepare images are"},
+    {"resizing random_crop random_shear random_hue random_saturation random_grayscale random_erasing random_gaussian_blur "
+     "random_invert "
+     "random_perspective random_posterization random_sharpness random_elastic_transform random_color_jitter "
+     "random_color_degeneration rand_augment aug_mix auto_contrast cut_mix mix_up equalization solarization "
+     "contrast_limited_adaptive_histogram_equalization max_num_bounding_boxes pipeline",
+     "layers of this kind, which prepare images, are"},
+    {"mel_spectrogram stft_spectrogram", "layers that prepare sound are"},
+    {"reversible_embedding", "a transposed embedding is"},
+    {"flax_layer jax_layer tfsm_layer torch_module_wrapper", "layers that carry other programs are"},
+    {"gru_cell lstm_cell simple_rnn_cell stacked_rnn_cells", "cells by themselves are"},
     {"text_vectorization string_lookup integer_lookup discretization category_encoding hashing hashed_crossing",
      "layers that prepare text and tables are"},
     {"lambda", "layers that carry code are"},

@@ -1,5 +1,5 @@
 /*
- * Conv1DTranspose and Conv2DTranspose: a convolution's backward pass, by which decoders enlarge images, with a kernel (size, filters,
+ * Conv1DTranspose, Conv2DTranspose and Conv3DTranspose: a convolution's backward pass, by which decoders enlarge images, with a kernel (size, filters,
  * in), initialised by glorot_uniform, and a bias of zeros.
  */
 #include "layer/internal.h"
@@ -39,14 +39,14 @@ static const bwi_argument arguments[COUNT] = {
 static bool read_sizes(bwi_graph *graph, const bwi_layer *layer, int ndim, bwi_conv2d_transpose_attributes *a)
 {
     const bwi_argument_value *v = layer->values;
-    static const int64_t none[2] = {-1, -1};
+    static const int64_t none[3] = {-1, -1, -1};
     if (!bwi_layer_sizes(graph, layer, ndim, KERNEL_SIZE, NULL, a->kernel) ||
         !bwi_layer_sizes(graph, layer, ndim, STRIDES, NULL, a->strides) ||
         !bwi_layer_sizes(graph, layer, ndim, DILATION_RATE, NULL, a->dilation) ||
         !bwi_layer_sizes(graph, layer, ndim, OUTPUT_PADDING, none, a->output_padding)) {
         return false;
     }
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < (ndim == 4 ? 3 : 2); i++) {
         a->output_padding[i] = ndim == 2 && i == 0 ? -1 : a->output_padding[i];
         if (a->output_padding[i] >= a->strides[i] || (a->strides[i] > 1 && a->dilation[i] > 1)) {
             bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: %s", layer->name,
@@ -59,6 +59,7 @@ static bool read_sizes(bwi_graph *graph, const bwi_layer *layer, int ndim, bwi_c
     return true;
 }
 
+/* The bias is a node of its own, since the convolution's backward pass has none. */
 static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *x, int ndim)
 {
     const bwi_argument_value *v = layer->values;
@@ -66,12 +67,17 @@ static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *x, int 
     if (!bwi_layer_expect(graph, layer, x, ndim) || !read_sizes(graph, layer, ndim, &a)) {
         return NULL;
     }
-    int64_t channels = x->shape.extent[ndim - 1], field = a.kernel[0] * a.kernel[1];
+    int64_t channels = x->shape.extent[ndim - 1], field = a.kernel[0] * a.kernel[1] * (ndim == 4 ? a.kernel[2] : 1);
     bwi_shape line = {.ndim = 3, .extent = {a.kernel[1], a.filters, channels}};
     bwi_shape image = {.ndim = 4, .extent = {a.kernel[0], a.kernel[1], a.filters, channels}};
-    bwi_variable *kernel = bwi_layer_variable(graph, layer, "kernel", ndim == 2 ? &line : &image, KERNEL_INITIALIZER,
-                                              KERNEL_REGULARIZER, field * a.filters, field * channels);
-    bw_node *node = bwi_graph_add(graph, &bwi_op_conv2d_transpose, layer->name, &a, sizeof a, &x, 1, &kernel, 1);
+    bwi_shape volume = {.ndim = 5, .extent = {a.kernel[2], a.kernel[0], a.kernel[1], a.filters, channels}};
+    bwi_variable *kernel = bwi_layer_variable(graph, layer, "kernel",
+                                              ndim == 2   ? &line
+                                              : ndim == 3 ? &image
+                                                          : &volume,
+                                              KERNEL_INITIALIZER, KERNEL_REGULARIZER, field * a.filters, field * channels);
+    bw_node *node = bwi_graph_add(graph, ndim == 4 ? &bwi_op_conv3d_transpose : &bwi_op_conv2d_transpose, layer->name, &a, sizeof a,
+                                  &x, 1, &kernel, 1);
     if (v[USE_BIAS].flag) {
         bwi_shape shape = {.ndim = 1, .extent = {a.filters}};
         bwi_variable *bias =
@@ -94,7 +100,15 @@ static bw_node *build_image(const bwi_layer *layer, bwi_graph *graph, bw_node *c
     return build(layer, graph, inputs[0], 3);
 }
 
+static bw_node *build_volume(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
+{
+    (void)input_count;
+    return build(layer, graph, inputs[0], 4);
+}
+
 const bwi_layer_row bwi_layer_conv1d_transpose = {
     "Conv1DTranspose", "conv1d_transpose", "conv1d_transpose", arguments, COUNT, build_line, 0};
 const bwi_layer_row bwi_layer_conv2d_transpose = {
     "Conv2DTranspose", "conv2d_transpose", "conv2d_transpose", arguments, COUNT, build_image, 0};
+const bwi_layer_row bwi_layer_conv3d_transpose = {
+    "Conv3DTranspose", "conv3d_transpose", "conv3d_transpose", arguments, COUNT, build_volume, 0};

@@ -1,5 +1,5 @@
 /*
- * conv2d, by the device's convolution (oneDNN on the host). Variables: kernel (kh, kw, in/groups, filters), stored in the layout
+ * conv2d and conv3d, by the device's convolution (oneDNN on the host). Variables: kernel (kd, kh, kw, in/groups, filters), stored in the layout
  * that the convolution prefers, and bias if there is one. A prototype for one sample, made when the model is built, fixes all
  * layouts; every other number of samples follows it. A sequence (length, channels) is an image of height 1 with the kernel (kw,
  * in/groups, filters). A depthwise kernel (kh, kw, in, multiplier) has the order in memory of groups = in, filters = in *
@@ -15,28 +15,44 @@ void bwi_conv2d_extents(const bwi_conv2d_attributes *a, int i, int64_t in, int64
     *after += a->pad[i][1];
 }
 
+/* Keras's extents, along the height, the width and, for volumes, the depth. */
 static bw_status shape(bwi_graph *graph, bw_node *node)
 {
     const bwi_conv2d_attributes *a = node->attributes;
     const bwi_shape *in = &node->input[0]->shape;
     char text[160];
-    if (in->ndim != 3 && (in->ndim != 2 || a->kernel[0] != 1)) {
-        return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected an image (height, width, channels), got %s",
-                        node->name, bwi_format_shape(text, in->ndim, in->extent));
+    bool volume = a->kernel[2] > 0;
+    if (volume ? in->ndim != 4 : in->ndim != 3 && (in->ndim != 2 || a->kernel[0] != 1)) {
+        return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected %s, got %s", node->name,
+                        volume ? "a volume (depth, height, width, channels)" : "an image (height, width, channels)",
+                        bwi_format_shape(text, in->ndim, in->extent));
     }
     node->shape.ndim = in->ndim;
     node->shape.extent[in->ndim - 1] = a->filters;
-    for (int i = 3 - in->ndim; i < 2; i++) {
-        int64_t before, after, *out = &node->shape.extent[i + in->ndim - 3];
-        bwi_conv2d_extents(a, i, in->extent[i + in->ndim - 3], out, &before, &after);
+    for (int i = in->ndim == 2 ? 1 : 0; i < (volume ? 3 : 2); i++) {
+        int64_t before, after, *out = &node->shape.extent[bwi_conv2d_axis(in, i)];
+        bwi_conv2d_extents(a, i, in->extent[bwi_conv2d_axis(in, i)], out, &before, &after);
         if (*out < 1) {
             return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: a kernel of %dx%d does not fit into %s", node->name,
-                            (int)a->kernel[0], (int)a->kernel[1], bwi_format_shape(text, in->ndim, in->extent));
+                            (int)a->kernel[i == 2 ? 2 : 0], (int)a->kernel[i == 2 ? 0 : 1],
+                            bwi_format_shape(text, in->ndim, in->extent));
         }
     }
     return bwi_shape_check(graph, node);
 }
 
+void bwi_conv_extents_of(const bwi_shape *shape, int64_t *d, int64_t *h, int64_t *w, int64_t *c)
+{
+    bwi_shape plane = *shape;
+    *d = 1;
+    if (shape->ndim == 4) {
+        *d = shape->extent[0];
+        plane = (bwi_shape){.ndim = 3, .extent = {shape->extent[1], shape->extent[2], shape->extent[3]}};
+    }
+    bwi_shape_image(&plane, h, w, c);
+}
+
+/* What the device's convolution gets to know of a node. */
 static bwi_conv_shape conv_shape(const bw_node *node, int64_t n)
 {
     const bwi_conv2d_attributes *a = node->attributes;
@@ -49,9 +65,15 @@ static bwi_conv_shape conv_shape(const bw_node *node, int64_t n)
                         .dilation_w = a->dilation[1],
                         .groups = a->groups,
                         .with_bias = node->variables > 1};
-    bwi_shape_image(&node->input[0]->shape, &s.ih, &s.iw, &s.ic);
-    bwi_shape_image(&node->shape, &s.oh, &s.ow, &s.oc);
+    bwi_conv_extents_of(&node->input[0]->shape, &s.id, &s.ih, &s.iw, &s.ic);
+    bwi_conv_extents_of(&node->shape, &s.od, &s.oh, &s.ow, &s.oc);
     int64_t extent;
+    if (a->kernel[2]) {
+        s.kd = a->kernel[2];
+        s.stride_d = a->strides[2];
+        s.dilation_d = a->dilation[2];
+        bwi_conv2d_extents(a, 2, s.id, &extent, &s.pad_front, &s.pad_back);
+    }
     bwi_conv2d_extents(a, 0, s.ih, &extent, &s.pad_top, &s.pad_bottom);
     bwi_conv2d_extents(a, 1, s.iw, &extent, &s.pad_left, &s.pad_right);
     return s;
@@ -237,6 +259,18 @@ static double flops(const bw_node *node)
 static const bwi_op_kernels kernels = {.blocks = blocks, .release = release, .bind = bind, .unbind = unbind, .prologue = prologue};
 
 const bwi_op bwi_op_conv2d = {.name = "conv2d",
+                              .weights_reads = BWI_READS_SRC,
+                              .layout = BWI_LAYOUT_PREPARED,
+                              .shape = shape,
+                              .pack = pack,
+                              .prepare = prepare,
+                              .forward = run,
+                              .backward = run,
+                              .backward_weights = backward_weights,
+                              .flops = flops,
+                              .kernels = &kernels};
+
+const bwi_op bwi_op_conv3d = {.name = "conv3d",
                               .weights_reads = BWI_READS_SRC,
                               .layout = BWI_LAYOUT_PREPARED,
                               .shape = shape,

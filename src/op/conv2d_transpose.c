@@ -1,6 +1,6 @@
 /*
- * conv2d_transpose: the transpose of a convolution, that is its backward pass, whose backward pass is then the convolution itself. The
- * convolution takes this op's output as its src and gives this op's input as its dst, so that Keras's kernel (kh, kw, filters, in) is
+ * conv2d_transpose and conv3d_transpose: the transpose of a convolution, that is its backward pass, whose backward pass is then the convolution itself. The
+ * convolution takes this op's output as its src and gives this op's input as its dst, so that Keras's kernel (kd, kh, kw, filters, in) is
  * that of the convolution. Variable: the kernel, stored as the convolution prefers it. A sequence is an image of height 1.
  */
 #include "op/internal.h"
@@ -27,23 +27,27 @@ static int64_t extent_of(const bwi_conv2d_transpose_attributes *a, int i, int64_
     return (in - 1) * a->strides[i] + 2 + left + right - ((a->kernel[i] - 1) * a->dilation[i] + 1);
 }
 
+/* Keras's extents, along the height, the width and, for volumes, the depth. */
 static bw_status shape(bwi_graph *graph, bw_node *node)
 {
     const bwi_conv2d_transpose_attributes *a = node->attributes;
     const bwi_shape *in = &node->input[0]->shape;
     char text[160];
-    if (in->ndim != 3 && (in->ndim != 2 || a->kernel[0] != 1)) {
-        return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected an image (height, width, channels), got %s",
-                        node->name, bwi_format_shape(text, in->ndim, in->extent));
+    bool volume = a->kernel[2] > 0;
+    if (volume ? in->ndim != 4 : in->ndim != 3 && (in->ndim != 2 || a->kernel[0] != 1)) {
+        return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected %s, got %s", node->name,
+                        volume ? "a volume (depth, height, width, channels)" : "an image (height, width, channels)",
+                        bwi_format_shape(text, in->ndim, in->extent));
     }
     node->shape.ndim = in->ndim;
     node->shape.extent[in->ndim - 1] = a->filters;
-    for (int i = 3 - in->ndim; i < 2; i++) {
-        int64_t *out = &node->shape.extent[i + in->ndim - 3];
-        *out = extent_of(a, i, in->extent[i + in->ndim - 3]);
+    for (int i = in->ndim == 2 ? 1 : 0; i < (volume ? 3 : 2); i++) {
+        int64_t *out = &node->shape.extent[bwi_conv2d_axis(in, i)];
+        *out = extent_of(a, i, in->extent[bwi_conv2d_axis(in, i)]);
         if (*out < 1) {
             return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: a kernel of %dx%d leaves nothing of %s", node->name,
-                            (int)a->kernel[0], (int)a->kernel[1], bwi_format_shape(text, in->ndim, in->extent));
+                            (int)a->kernel[i == 2 ? 2 : 0], (int)a->kernel[i == 2 ? 0 : 1],
+                            bwi_format_shape(text, in->ndim, in->extent));
         }
     }
     return bwi_shape_check(graph, node);
@@ -56,6 +60,7 @@ static int64_t reach(const bwi_conv2d_transpose_attributes *a, int i, int64_t pa
     return rest > 0 ? rest : 0;
 }
 
+/* The convolution of which this node is the backward pass: its input is the output here. */
 static bwi_conv_shape conv_shape(const bw_node *node, int64_t n)
 {
     const bwi_conv2d_transpose_attributes *a = node->attributes;
@@ -67,9 +72,17 @@ static bwi_conv_shape conv_shape(const bw_node *node, int64_t n)
                         .dilation_h = a->dilation[0],
                         .dilation_w = a->dilation[1],
                         .groups = 1};
-    bwi_shape_image(&node->shape, &s.ih, &s.iw, &s.ic);
-    bwi_shape_image(&node->input[0]->shape, &s.oh, &s.ow, &s.oc);
+    bwi_conv_extents_of(&node->shape, &s.id, &s.ih, &s.iw, &s.ic);
+    bwi_conv_extents_of(&node->input[0]->shape, &s.od, &s.oh, &s.ow, &s.oc);
     int64_t left, right;
+    if (a->kernel[2]) {
+        s.kd = a->kernel[2];
+        s.stride_d = a->strides[2];
+        s.dilation_d = a->dilation[2];
+        padding_of(a, 2, &left, &right);
+        s.pad_front = reach(a, 2, left);
+        s.pad_back = reach(a, 2, right);
+    }
     padding_of(a, 0, &left, &right);
     s.pad_top = reach(a, 0, left);
     s.pad_bottom = reach(a, 0, right);
@@ -242,6 +255,19 @@ static double flops(const bw_node *node)
 static const bwi_op_kernels kernels = {.blocks = blocks, .release = release, .bind = bind, .unbind = unbind, .prologue = prologue};
 
 const bwi_op bwi_op_conv2d_transpose = {.name = "conv2d_transpose",
+                                        .flags = BWI_OP_INFERENCE_PROLOGUE,
+                                        .weights_reads = BWI_READS_SRC,
+                                        .layout = BWI_LAYOUT_PREPARED,
+                                        .shape = shape,
+                                        .pack = pack,
+                                        .prepare = prepare,
+                                        .forward = run,
+                                        .backward = run,
+                                        .backward_weights = backward_weights,
+                                        .flops = flops,
+                                        .kernels = &kernels};
+
+const bwi_op bwi_op_conv3d_transpose = {.name = "conv3d_transpose",
                                         .flags = BWI_OP_INFERENCE_PROLOGUE,
                                         .weights_reads = BWI_READS_SRC,
                                         .layout = BWI_LAYOUT_PREPARED,

@@ -44,6 +44,15 @@ static inline void *bwi_floats_at(void *base, int64_t floats)
     return (char *)base + (size_t)floats * sizeof(float);
 }
 
+/* The axis of a sample's shape along which a convolution's sizes with index i go. */
+static inline int bwi_conv2d_axis(const bwi_shape *shape, int i)
+{
+    return i == 2 ? 0 : i + shape->ndim - 3;
+}
+
+/* The extents of a volume; images have the depth 1, sequences the height 1 as well. */
+void bwi_conv_extents_of(const bwi_shape *shape, int64_t *d, int64_t *h, int64_t *w, int64_t *c);
+
 /* Whether the kernels of `fused` can compute this convolution with the ReLU and pooling that follow it. */
 bool bwi_conv_pool_fusion(const bw_node *convolution, const bwi_op *fused);
 

@@ -22,7 +22,8 @@ extern const bwi_op bwi_op_loss, bwi_op_confusion, bwi_op_variation, bwi_op_mome
 extern const bwi_op bwi_op_agreement, bwi_op_match, bwi_op_correlation;
 extern const bwi_op bwi_op_ignored_mask, bwi_op_ignored_labels, bwi_op_balance;
 extern const bwi_op bwi_op_graded_loss, bwi_op_ctc;
-extern const bwi_op bwi_op_conv2d_transpose;
+extern const bwi_op bwi_op_conv2d_transpose, bwi_op_conv3d, bwi_op_conv3d_transpose;
+extern const bwi_op bwi_op_random_view, bwi_op_random_contrast;
 
 /* ---- Attributes, by operator ---- */
 
@@ -35,17 +36,18 @@ typedef struct bwi_input_attributes {
     int field;     /* its number in the dataset, once there is one */
 } bwi_input_attributes;
 
+/* conv2d, conv3d: along the height, the width and, for volumes, the depth; a kernel of depth 0: images. */
 typedef struct bwi_conv2d_attributes {
-    int64_t filters, kernel[2], strides[2], dilation[2], groups;
+    int64_t filters, kernel[3], strides[3], dilation[3], groups;
     bool same;
-    int64_t pad[2][2]; /* of rows, of columns: zeros before and after, besides those of `same` */
+    int64_t pad[3][2]; /* zeros before and after, besides those of `same` */
 } bwi_conv2d_attributes;
 
-/* conv2d_transpose: the backward pass of a convolution. Variable: kernel (kh, kw, filters, in). */
+/* conv2d_transpose, conv3d_transpose: the backward pass of a convolution. Variable: kernel (kd, kh, kw, filters, in). */
 typedef struct bwi_conv2d_transpose_attributes {
-    int64_t filters, kernel[2], strides[2], dilation[2];
+    int64_t filters, kernel[3], strides[3], dilation[3];
     bool same;
-    int64_t output_padding[2]; /* -1: the output's extent is the one that Keras infers */
+    int64_t output_padding[3]; /* -1: the output's extent is the one that Keras infers */
 } bwi_conv2d_transpose_attributes;
 
 typedef struct bwi_pool2d_attributes {
@@ -175,7 +177,7 @@ typedef struct bwi_ignore_attributes {
  * after. */
 void bwi_pool_extent(int64_t extent, int64_t size, int64_t stride, bool same, int64_t *out, int64_t *before, int64_t *after);
 
-/* The same for a convolution, along the height (0) or the width (1), over an extent of `in`. */
+/* The same for a convolution, along the height (0), the width (1) or the depth (2), over an extent of `in`. */
 void bwi_conv2d_extents(const bwi_conv2d_attributes *a, int i, int64_t in, int64_t *out, int64_t *before, int64_t *after);
 
 /* The output of a node as an image of n samples, as kernels see it. */
@@ -215,6 +217,24 @@ typedef struct bwi_noise_attributes {
     bwi_shape shared; /* shared_dropout, alpha_dropout: the shape of what is drawn, with 1 along axes that share a draw */
     bool same;        /* every sample shares the draw */
 } bwi_noise_attributes;
+
+/* random_view: the limits of what is drawn, of rows and of columns. */
+typedef struct bwi_random_view_attributes {
+    float shift[2][2];     /* shares of the height and the width */
+    float zoom[2][2];      /* 1: as it is; above: more than the image is seen */
+    bool one_zoom;         /* columns are magnified as rows are */
+    float turn[2];         /* shares of a full turn */
+    bool flip[2], nearest; /* mirrored half of the time */
+    bwi_fill fill;
+    float value;
+    uint64_t stream;
+} bwi_random_view_attributes;
+
+/* random_contrast: y = (x - mean) factor + mean + offset, held within the range. */
+typedef struct bwi_random_contrast_attributes {
+    float factor[2], offset[2], range[2];
+    uint64_t stream;
+} bwi_random_contrast_attributes;
 
 /* channel_affine: x gamma + beta, by channel; variables: gamma if scale, beta if center. */
 typedef struct bwi_channel_affine_attributes {

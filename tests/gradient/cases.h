@@ -215,7 +215,49 @@ static const struct {
         .input = {VARIED(3, 5), {CASE_Y, SHAPE(3, 5), BW_F32}, {CASE_W, SHAPE(3), BW_F32}}, .loss = true, .positive = above \
     }
 
+/* A Conv3D and a transposed one: kernel, stride, dilation, same; input depth, height, width, channels; filters, groups. */
+#define VOLUME(kd, kh, kw, st, dl, s, d, h, w, c, f, g)                                                                            \
+    {                                                                                                                              \
+        .op = &bwi_op_conv3d,                                                                                                      \
+        ATTRIBUTES(bwi_conv2d_attributes, .filters = f, .kernel = {kh, kw, kd}, .strides = {st, st, st}, .dilation = {dl, dl, dl}, \
+                   .same = s, .groups = g),                                                                                        \
+        .input = {VARIED(d, h, w, c)}, .variable = {                                                                               \
+            SHAPE(kd, kh, kw, c / g, f),                                                                                           \
+            SHAPE(f)                                                                                                               \
+        }                                                                                                                          \
+    }
+#define TRANSPOSED_VOLUME(kd, kh, kw, st, dl, s, p, d, h, w, c, f)                                                 \
+    {                                                                                                              \
+        .op = &bwi_op_conv3d_transpose,                                                                            \
+        ATTRIBUTES(bwi_conv2d_transpose_attributes, .filters = f, .kernel = {kh, kw, kd}, .strides = {st, st, st}, \
+                   .dilation = {dl, dl, dl}, .same = s, .output_padding = {p, p, p}),                              \
+        .input = {VARIED(d, h, w, c)}, .variable = {                                                               \
+            SHAPE(kd, kh, kw, f, c)                                                                                \
+        }                                                                                                          \
+    }
+
 static const op_case op_cases[] = {
+    {.op = &bwi_op_random_view,
+     ATTRIBUTES(bwi_random_view_attributes, .shift = {{-0.3F, 0.4F}, {-0.2F, 0.3F}}, .zoom = {{0.7F, 1.4F}, {0.8F, 1.2F}},
+                .turn = {-0.2F, 0.3F}, .fill = BWI_FILL_REFLECT, .stream = 7),
+     .input = {VARIED(5, 4, 3)}},
+    {.op = &bwi_op_random_view,
+     ATTRIBUTES(bwi_random_view_attributes, .shift = {{-0.3F, 0.4F}, {-0.2F, 0.3F}}, .zoom = {{1, 1}, {1, 1}}, .one_zoom = true,
+                .fill = BWI_FILL_CONSTANT, .value = 0.5F, .stream = 7),
+     .input = {VARIED(5, 4, 2)}},
+    {.op = &bwi_op_random_view,
+     ATTRIBUTES(bwi_random_view_attributes, .zoom = {{1, 1}, {1, 1}}, .flip = {true, true}, .nearest = true, .stream = 7),
+     .input = {VARIED(5, 4, 3)}},
+    {.op = &bwi_op_random_contrast,
+     ATTRIBUTES(bwi_random_contrast_attributes, .factor = {0.5F, 1.5F}, .offset = {-0.2F, 0.3F}, .range = {-9, 9}, .stream = 7),
+     .input = {VARIED(5, 4, 3)}},
+    VOLUME(2, 3, 2, 1, 1, false, 3, 4, 3, 2, 3, 1),
+    VOLUME(3, 2, 3, 2, 1, true, 4, 3, 4, 3, 4, 1),
+    VOLUME(2, 2, 2, 1, 2, true, 3, 4, 3, 4, 6, 2),
+    VOLUME(3, 3, 3, 1, 1, true, 2, 3, 3, 16, 17, 1),
+    TRANSPOSED_VOLUME(2, 3, 2, 1, 1, false, -1, 2, 3, 2, 2, 3),
+    TRANSPOSED_VOLUME(3, 3, 3, 2, 1, true, -1, 2, 3, 2, 3, 2),
+    TRANSPOSED_VOLUME(2, 2, 2, 1, 2, true, -1, 2, 3, 2, 3, 4),
     TRANSPOSED(3, 3, 1, 1, 1, false, -1, 4, 3, 2, 3),
     TRANSPOSED(3, 3, 2, 2, 1, true, -1, 3, 4, 3, 5),
     TRANSPOSED(2, 4, 3, 2, 1, false, 1, 3, 3, 2, 3),

@@ -113,6 +113,29 @@ LAYERS = {
     "zero_padding1d": ("ZeroPadding1D", "padding"),
     "cropping1d": ("Cropping1D", "cropping"),
     "upsampling1d": ("UpSampling1D", "size"),
+    "random_flip": ("RandomFlip", "mode"),
+    "random_translation": ("RandomTranslation", "height_factor width_factor"),
+    "random_rotation": ("RandomRotation", "factor"),
+    "random_zoom": ("RandomZoom", "height_factor width_factor"),
+    "random_brightness": ("RandomBrightness", "factor"),
+    "random_contrast": ("RandomContrast", "factor"),
+    "adaptive_avgpool1d": ("AdaptiveAveragePooling1D", "output_size"),
+    "adaptive_avgpool2d": ("AdaptiveAveragePooling2D", "output_size"),
+    "adaptive_avgpool3d": ("AdaptiveAveragePooling3D", "output_size"),
+    "adaptive_maxpool1d": ("AdaptiveMaxPooling1D", "output_size"),
+    "adaptive_maxpool2d": ("AdaptiveMaxPooling2D", "output_size"),
+    "adaptive_maxpool3d": ("AdaptiveMaxPooling3D", "output_size"),
+    "center_crop": ("CenterCrop", "height width"),
+    "conv3d": ("Conv3D", "filters kernel_size activation"),
+    "conv3d_transpose": ("Conv3DTranspose", "filters kernel_size activation"),
+    "maxpool3d": ("MaxPooling3D", "pool_size strides padding"),
+    "avgpool3d": ("AveragePooling3D", "pool_size strides padding"),
+    "global_maxpool3d": ("GlobalMaxPooling3D", ""),
+    "global_avgpool3d": ("GlobalAveragePooling3D", ""),
+    "zero_padding3d": ("ZeroPadding3D", "padding"),
+    "cropping3d": ("Cropping3D", "cropping"),
+    "upsampling3d": ("UpSampling3D", "size"),
+    "spatial_dropout3d": ("SpatialDropout3D", "rate"),
     "layer_scale": ("LayerScale", "init_values projection_dim"),
     "stochastic_depth": ("StochasticDepth", "drop_path_rate"),
 }
@@ -150,7 +173,13 @@ class Words(dict):
 
 
 def arguments(text, calls=()):
-    return eval(f"(lambda *by_position, **by_name: (by_position, by_name))({text})", {"__builtins__": {}}, Words(calls))
+    class Word(str):
+        """A word that may be called, and otherwise stands for itself."""
+        def __call__(self, *by_position, **by_name):
+            return calls[str(self)](*by_position, **by_name)
+
+    words = {name: Word(name) for name in calls}
+    return eval(f"(lambda *by_position, **by_name: (by_position, by_name))({text})", {"__builtins__": {}}, Words(words))
 
 
 def call_of(text):
@@ -197,6 +226,7 @@ def model_of(expression, x):
         kind, positions = LAYERS[name]
         return lambda *by_position, **options: layer_class(kind)(**dict(zip(positions.split(), by_position)), **options)
 
+    inner |= {n: making(n) for n in ("relu", "leaky_relu", "elu", "softmax")}  # layers as activations
     for text in split(expression, " "):
         point, text = re.fullmatch(r"(?:([a-z]\w*)=)?([a-z]\w*(?:\(.*\))?)", text).groups()
         name, inside = call_of(text)
@@ -360,7 +390,7 @@ def make(row):
     x, seen = samples(row, rng)
     case = text_of(row)
     model = compiled(case, x)
-    y = targets(row["y"], seen, model.output_shape[1:], rng).astype("f4")
+    y = targets(row["y"], seen, keras.ops.shape(model(x[:1]))[1:], rng).astype("f4")  # of glu, output_shape is another one
     w = None
     if row["w"]:
         shape = {True: y.shape[:1], "column": (len(y), 1), "each": y.shape}[row["w"]]

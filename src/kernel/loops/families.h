@@ -16,6 +16,7 @@
 #include "kernel/loops/metric.h"
 #include "kernel/loops/normalize.h"
 #include "kernel/loops/optimize.h"
+#include "kernel/loops/picture.h"
 #include "kernel/loops/records.h"
 #include "kernel/loops/reduce.h"
 #include "kernel/loops/shapes.h"
@@ -32,6 +33,7 @@
     F(metric)           \
     F(normalize)        \
     F(optimize)         \
+    F(picture)          \
     F(records)          \
     F(reduce)
 

@@ -87,24 +87,42 @@ void bwi_conv_choice_free(bwi_conv_choice *choice)
     *choice = (bwi_conv_choice){.grade = GRADE_NONE};
 }
 
-static void extents_of(const bwi_conv_shape *s, int operand, int *ndim, int64_t extents[5])
+enum { MOST_EXTENTS = 6 };
+
+/* Volumes have the depth before the height. */
+static void extents_of(const bwi_conv_shape *s, int operand, int *ndim, int64_t extents[MOST_EXTENTS])
 {
-    *ndim = operand == BWI_WEIGHTS && s->groups > 1 ? 5 : 4;
-    int64_t src[4] = {s->n, s->ic, s->ih, s->iw}, dst[4] = {s->n, s->oc, s->oh, s->ow};
-    int64_t weights[5] = {s->groups, s->oc / s->groups, s->ic / s->groups, s->kh, s->kw};
-    if (operand == BWI_WEIGHTS) {
-        memcpy(extents, weights + (5 - *ndim), (size_t)*ndim * sizeof *extents);
-    } else {
-        memcpy(extents, operand == BWI_SRC ? src : dst, sizeof src);
+    const int64_t heads[BWI_OPERANDS][3] = {{s->n, s->ic}, {s->groups, s->oc / s->groups, s->ic / s->groups}, {s->n, s->oc}};
+    const int64_t tails[BWI_OPERANDS][3] = {{s->id, s->ih, s->iw}, {s->kd, s->kh, s->kw}, {s->od, s->oh, s->ow}};
+    int skipped = operand == BWI_WEIGHTS && s->groups == 1, head = operand == BWI_WEIGHTS ? 3 : 2;
+    *ndim = 0;
+    for (int k = skipped; k < head; k++) {
+        extents[(*ndim)++] = heads[operand][k];
     }
+    for (int k = s->kd ? 0 : 1; k < 3; k++) {
+        extents[(*ndim)++] = tails[operand][k];
+    }
+}
+
+/* Layouts are called by their tags for images; this is the same one for volumes. */
+static dnnl_format_tag_t tag_of_volume(dnnl_format_tag_t tag)
+{
+    static const dnnl_format_tag_t tags[][2] = {
+        {dnnl_aBcd16b, dnnl_aBcde16b}, {dnnl_aBcd8b, dnnl_aBcde8b}, {dnnl_abcd, dnnl_abcde}, {dnnl_acdb, dnnl_acdeb}};
+    for (size_t k = 0; k < BWI_COUNT(tags); k++) {
+        if (tags[k][0] == tag) {
+            return tags[k][1];
+        }
+    }
+    return tag;
 }
 
 static dnnl_status_t layout_of_tag(bwi_dnnl_layout *layout, const bwi_conv_shape *shape, int operand, dnnl_format_tag_t tag)
 {
     int ndim;
-    int64_t extents[5];
+    int64_t extents[MOST_EXTENTS];
     extents_of(shape, operand, &ndim, extents);
-    return bwi_dnnl_layout_make(layout, ndim, extents, tag);
+    return bwi_dnnl_layout_make(layout, ndim, extents, shape->kd ? tag_of_volume(tag) : tag);
 }
 
 /* Finds the block of an image's layout; false if it is not one that kernel.h describes. */
@@ -129,13 +147,24 @@ static bool image_block(const bwi_conv_shape *shape, int operand, const bwi_dnnl
 
 static bwi_dnnl_problem problem_of(const bwi_conv_shape *s)
 {
-    return (bwi_dnnl_problem){
-        .algorithm = dnnl_convolution_direct,
-        .strides = {s->stride_h, s->stride_w},
-        .dilation = {s->dilation_h - 1, s->dilation_w - 1},
-        .pad_before = {s->pad_top, s->pad_left},
-        .pad_after = {s->pad_bottom, s->pad_right},
-    };
+    bwi_dnnl_problem problem = {.algorithm = dnnl_convolution_direct};
+    int axis = 0;
+    if (s->kd) {
+        problem.strides[0] = s->stride_d;
+        problem.dilation[0] = s->dilation_d - 1;
+        problem.pad_before[0] = s->pad_front;
+        problem.pad_after[0] = s->pad_back;
+        axis = 1;
+    }
+    problem.strides[axis] = s->stride_h;
+    problem.strides[axis + 1] = s->stride_w;
+    problem.dilation[axis] = s->dilation_h - 1;
+    problem.dilation[axis + 1] = s->dilation_w - 1;
+    problem.pad_before[axis] = s->pad_top;
+    problem.pad_before[axis + 1] = s->pad_left;
+    problem.pad_after[axis] = s->pad_bottom;
+    problem.pad_after[axis + 1] = s->pad_right;
+    return problem;
 }
 
 static size_t scratchpad_bytes(const bwi_conv_primitive *p)

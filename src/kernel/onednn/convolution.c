@@ -18,12 +18,19 @@ static bool extents_fit(int64_t in, int64_t out, int64_t kernel, int64_t stride,
     return slack >= 0 && out == slack / stride + 1;
 }
 
+static bool depth_possible(const bwi_conv_shape *s)
+{
+    return s->kd == 0 || (s->kd > 0 && s->id > 0 && s->stride_d > 0 && s->dilation_d > 0 && s->kd <= INT32_MAX &&
+                          s->id <= INT32_MAX && s->stride_d <= INT32_MAX && s->dilation_d <= INT32_MAX &&
+                          extents_fit(s->id, s->od, s->kd, s->stride_d, s->dilation_d, s->pad_front, s->pad_back));
+}
+
 /* Extents are at most 2^31 each, and byte counts must fit; oneDNN itself refuses what it cannot do beyond that. */
 static bool shape_possible(const bwi_conv_shape *s)
 {
     const int64_t positive[] = {s->n,  s->ih, s->iw,       s->ic,       s->oh,         s->ow,         s->oc,
                                 s->kh, s->kw, s->stride_h, s->stride_w, s->dilation_h, s->dilation_w, s->groups};
-    const int64_t pads[] = {s->pad_top, s->pad_left, s->pad_bottom, s->pad_right};
+    const int64_t pads[] = {s->pad_top, s->pad_left, s->pad_bottom, s->pad_right, s->pad_front, s->pad_back};
     for (size_t k = 0; k < BWI_COUNT(positive); k++) {
         if (positive[k] < 1 || positive[k] > INT32_MAX) {
             return false;
@@ -34,7 +41,7 @@ static bool shape_possible(const bwi_conv_shape *s)
             return false;
         }
     }
-    return s->ic % s->groups == 0 && s->oc % s->groups == 0 &&
+    return s->ic % s->groups == 0 && s->oc % s->groups == 0 && depth_possible(s) &&
            extents_fit(s->ih, s->oh, s->kh, s->stride_h, s->dilation_h, s->pad_top, s->pad_bottom) &&
            extents_fit(s->iw, s->ow, s->kw, s->stride_w, s->dilation_w, s->pad_left, s->pad_right);
 }
@@ -42,14 +49,14 @@ static bool shape_possible(const bwi_conv_shape *s)
 /* Channels may be padded to 16, in weights on both sides. */
 static bool sizes_possible(const bwi_conv_shape *s)
 {
-    const int64_t products[][5] = {
-        {s->n, s->ih, s->iw, s->ic + 15, sizeof(float)},
-        {s->n, s->oh, s->ow, s->oc + 15, sizeof(float)},
-        {s->kh, s->kw, s->ic + 15, s->oc + 15, sizeof(float)},
+    const int64_t products[][6] = {
+        {s->n, s->kd ? s->id : 1, s->ih, s->iw, s->ic + 15, sizeof(float)},
+        {s->n, s->kd ? s->od : 1, s->oh, s->ow, s->oc + 15, sizeof(float)},
+        {s->kd ? s->kd : 1, s->kh, s->kw, s->ic + 15, s->oc + 15, sizeof(float)},
     };
     for (size_t k = 0; k < BWI_COUNT(products); k++) {
         size_t bytes = 16;
-        for (int f = 0; f < 5; f++) {
+        for (int f = 0; f < 6; f++) {
             bytes = bwi_size_multiply(bytes, (size_t)products[k][f]);
         }
         if (bytes > INT64_MAX) {

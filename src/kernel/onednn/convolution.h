@@ -5,7 +5,7 @@
  * prefers them), and a second layout of the weights for backward data where oneDNN prefers another. A pass whose primitive computes
  * in yet other layouts moves its operands through the scratch memory ("inner" layouts).
  *
- * oneDNN's weights are [g][oc/g][ic/g][kh][kw]. A depthwise layer with Keras's kernel (kh, kw, in, multiplier) is groups = in, oc =
+ * oneDNN's weights are [g][oc/g][ic/g][kd][kh][kw]. A depthwise layer with Keras's kernel (kh, kw, in, multiplier) is groups = in, oc =
  * in * multiplier: its kernel (kh, kw, in/groups = 1, out) has the same order in memory.
  */
 #ifndef BWI_KERNEL_ONEDNN_CONVOLUTION_H
@@ -44,10 +44,10 @@ typedef struct bwi_conv_choice {
     int grade;
 } bwi_conv_choice;
 
-/* Offset of a weight in a blocked layout: group[g] + out[o] + in[i] + y * row + x * column. */
+/* Offset of a weight in a blocked layout: group[g] + out[o] + in[i] + z * plane + y * row + x * column. */
 typedef struct bwi_weights_map {
     int64_t *group, *out, *in;
-    int64_t row, column;
+    int64_t plane, row, column;
     size_t floats;
 } bwi_weights_map;
 

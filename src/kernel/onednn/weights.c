@@ -1,5 +1,5 @@
 /*
- * weights: from Keras's order (kh, kw, in/groups, out) to the blocked layouts of oneDNN and back. The offset in a
+ * weights: from Keras's order (kd, kh, kw, in/groups, out) to the blocked layouts of oneDNN and back. The offset in a
  * blocked layout is a sum with one term for each dimension, so a short table for each replaces oneDNN's reorders:
  * nothing here allocates, fails, or is changed by a call, once the tables are made.
  */
@@ -35,11 +35,11 @@ static int64_t *offset_table(bw_context *ctx, const bwi_dnnl_blocking *b, int d,
 bool bwi_weights_map_possible(const bwi_conv_shape *shape, const bwi_dnnl_layout *layout)
 {
     bwi_dnnl_blocking b;
-    if (!bwi_dnnl_layout_blocking(layout, &b) || b.ndim != (shape->groups > 1 ? 5 : 4)) {
+    if (!bwi_dnnl_layout_blocking(layout, &b) || b.ndim != (shape->groups > 1 ? 5 : 4) + (shape->kd > 0)) {
         return false;
     }
     for (int k = 0; k < b.inner_count; k++) {
-        if (b.inner_dimensions[k] >= b.ndim - 2) { /* blocks over height or width */
+        if (b.inner_dimensions[k] >= b.ndim - (shape->kd > 0 ? 3 : 2)) { /* blocks over depth, height or width */
             return false;
         }
     }
@@ -50,7 +50,7 @@ bool bwi_weights_are_squares(const bwi_conv_shape *s, const bwi_dnnl_layout *lay
 {
     bwi_dnnl_blocking b;
     int64_t square = block * block, taps = s->kh * s->kw;
-    return bwi_dnnl_layout_blocking(layout, &b) && b.ndim == 4 && b.inner_count == 2 && b.inner_dimensions[0] == 1 &&
+    return !s->kd && bwi_dnnl_layout_blocking(layout, &b) && b.ndim == 4 && b.inner_count == 2 && b.inner_dimensions[0] == 1 &&
            b.inner_dimensions[1] == 0 && b.inner_sizes[0] == block && b.inner_sizes[1] == block && b.strides[3] == square &&
            b.strides[2] == s->kw * square && b.strides[1] == taps * square &&
            b.strides[0] == (s->ic + block - 1) / block * taps * square;
@@ -62,9 +62,11 @@ bw_status bwi_weights_map_open(bw_context *ctx, bwi_weights_map *map, const bwi_
     if (!bwi_dnnl_layout_blocking(layout, &b)) {
         return bwi_fail(ctx, BW_INTERNAL, "convolution: oneDNN chose weights in a layout that is not blocked");
     }
-    map->group = offset_table(ctx, &b, b.ndim - 5, shape->groups);
-    map->out = offset_table(ctx, &b, b.ndim - 4, shape->oc / shape->groups);
-    map->in = offset_table(ctx, &b, b.ndim - 3, shape->ic / shape->groups);
+    int channels = b.ndim - (shape->kd > 0); /* dimensions but for the depth */
+    map->group = offset_table(ctx, &b, channels - 5, shape->groups);
+    map->out = offset_table(ctx, &b, channels - 4, shape->oc / shape->groups);
+    map->in = offset_table(ctx, &b, channels - 3, shape->ic / shape->groups);
+    map->plane = shape->kd > 0 ? b.strides[b.ndim - 3] : 0;
     map->row = b.strides[b.ndim - 2];
     map->column = b.strides[b.ndim - 1];
     map->floats = bwi_dnnl_layout_bytes(layout) / sizeof(float);
@@ -81,7 +83,14 @@ void bwi_weights_map_close(bw_context *ctx, bwi_weights_map *map)
 
 static size_t weights_count(const bwi_conv_shape *s)
 {
-    return (size_t)(s->kh * s->kw * (s->ic / s->groups) * s->oc);
+    return (size_t)(bwi_conv_places(s) * (s->ic / s->groups) * s->oc);
+}
+
+/* Where the weights of a place of the kernel lie. */
+static int64_t place_offset(const bwi_conv_shape *s, const bwi_weights_map *map, int64_t place)
+{
+    int64_t x = place % s->kw, y = place / s->kw % s->kh, z = place / s->kw / s->kh;
+    return z * map->plane + y * map->row + x * map->column;
 }
 
 /* Padding, which oneDNN wants to be zero, exists where the layout has more floats than there are weights. */
@@ -97,14 +106,12 @@ void bwi_conv_pack(const bwi_conv *conv, const float *weights, float *packed)
     const bwi_conv_shape *s = &conv->shape;
     const bwi_weights_map *map = &conv->packed;
     clear_padding(s, map, packed);
-    for (int64_t y = 0; y < s->kh; y++) {
-        for (int64_t x = 0; x < s->kw; x++) {
-            for (int64_t i = 0; i < s->ic / s->groups; i++) {
-                float *at = packed + y * map->row + x * map->column + map->in[i];
-                for (int64_t g = 0; g < s->groups; g++) {
-                    for (int64_t o = 0; o < s->oc / s->groups; o++) {
-                        at[map->group[g] + map->out[o]] = *weights++;
-                    }
+    for (int64_t place = 0; place < bwi_conv_places(s); place++) {
+        for (int64_t i = 0; i < s->ic / s->groups; i++) {
+            float *at = packed + place_offset(s, map, place) + map->in[i];
+            for (int64_t g = 0; g < s->groups; g++) {
+                for (int64_t o = 0; o < s->oc / s->groups; o++) {
+                    at[map->group[g] + map->out[o]] = *weights++;
                 }
             }
         }
@@ -115,14 +122,12 @@ void bwi_conv_restore(const bwi_conv *conv, const float *packed, float *weights)
 {
     const bwi_conv_shape *s = &conv->shape;
     const bwi_weights_map *map = &conv->packed;
-    for (int64_t y = 0; y < s->kh; y++) {
-        for (int64_t x = 0; x < s->kw; x++) {
-            for (int64_t i = 0; i < s->ic / s->groups; i++) {
-                const float *at = packed + y * map->row + x * map->column + map->in[i];
-                for (int64_t g = 0; g < s->groups; g++) {
-                    for (int64_t o = 0; o < s->oc / s->groups; o++) {
-                        *weights++ = at[map->group[g] + map->out[o]];
-                    }
+    for (int64_t place = 0; place < bwi_conv_places(s); place++) {
+        for (int64_t i = 0; i < s->ic / s->groups; i++) {
+            const float *at = packed + place_offset(s, map, place) + map->in[i];
+            for (int64_t g = 0; g < s->groups; g++) {
+                for (int64_t o = 0; o < s->oc / s->groups; o++) {
+                    *weights++ = at[map->group[g] + map->out[o]];
                 }
             }
         }
@@ -137,9 +142,9 @@ void bwi_conv_unpack(const bwi_conv *conv, const float *packed, int64_t first, i
     int64_t ic = s->ic / s->groups, oc = s->oc / s->groups;
     for (int64_t done = 0; done < count;) {
         int64_t o = (first + done) % oc, row = (first + done) / oc, g = row % s->groups, at = row / s->groups;
-        int64_t i = at % ic, x = at / ic % s->kw, y = at / ic / s->kw;
+        int64_t i = at % ic;
         int64_t run = oc - o < count - done ? oc - o : count - done;
-        const float *from = packed + y * map->row + x * map->column + map->in[i] + map->group[g];
+        const float *from = packed + place_offset(s, map, at / ic) + map->in[i] + map->group[g];
         for (int64_t k = 0; k < run; k++) {
             weights[done + k] = from[map->out[o + k]];
         }
@@ -219,10 +224,9 @@ void bwi_conv_reorder_backward(const bwi_conv *conv, const float *packed, float 
             bool transpose = o + SIDE <= out && i + SIDE <= in && rises_by(from->out, o, 1) && rises_by(from->in, i, SIDE) &&
                              rises_by(to->out, o, SIDE) && rises_by(to->in, i, 1);
             for (int64_t g = 0; g < s->groups; g++) {
-                for (int64_t k = 0; k < s->kh * s->kw; k++) {
-                    int64_t y = k / s->kw, x = k % s->kw;
-                    move_square(from, packed + from->group[g] + y * from->row + x * from->column, to,
-                                backward + to->group[g] + y * to->row + x * to->column, o, o + SIDE < out ? o + SIDE : out, i,
+                for (int64_t k = 0; k < bwi_conv_places(s); k++) {
+                    move_square(from, packed + from->group[g] + place_offset(s, from, k), to,
+                                backward + to->group[g] + place_offset(s, to, k), o, o + SIDE < out ? o + SIDE : out, i,
                                 i + SIDE < in ? i + SIDE : in, transpose);
                 }
             }

@@ -131,8 +131,8 @@ static void test_options(void **state)
     refuse_layer(
         CONV(",\"activity_regularizer\":{\"module\":\"keras.regularizers\",\"class_name\":\"L2\",\"config\":{\"l2\":0.1}}"),
         BW_UNIMPLEMENTED, "layer eye: activity_regularizer='L2' is not supported");
-    refuse_layer(CONV(",\"activation\":{\"module\":\"keras.layers\",\"class_name\":\"LeakyReLU\",\"config\":{}}"), BW_UNIMPLEMENTED,
-                 "layer eye: activation='LeakyReLU' is not supported");
+    refuse_layer(CONV(",\"activation\":{\"module\":\"keras.layers\",\"class_name\":\"PReLU\",\"config\":{}}"), BW_UNIMPLEMENTED,
+                 "layer eye: prelu() is not supported as an activation");
     refuse_layer(CONV(",\"activation\":\"my_own\""), BW_INVALID_ARGUMENT, "layer eye|my_own");
     refuse_layer(CONV(",\"dtype\":{\"module\":\"keras\",\"class_name\":\"DTypePolicy\",\"config\":{\"name\":\"mixed_float16\"}}"),
                  BW_UNIMPLEMENTED, "layer eye: dtype='DTypePolicy' is not supported");
