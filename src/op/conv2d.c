@@ -22,10 +22,9 @@ static bw_status shape(bwi_graph *graph, bw_node *node)
     const bwi_shape *in = &node->input[0]->shape;
     char text[160];
     bool volume = a->kernel[2] > 0;
-    if (volume ? in->ndim != 4 : in->ndim != 3 && (in->ndim != 2 || a->kernel[0] != 1)) {
-        return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected %s, got %s", node->name,
-                        volume ? "a volume (depth, height, width, channels)" : "an image (height, width, channels)",
-                        bwi_format_shape(text, in->ndim, in->extent));
+    bw_status status = bwi_conv_op_expect(graph, node, a->kernel);
+    if (status != BW_OK) {
+        return status;
     }
     node->shape.ndim = in->ndim;
     node->shape.extent[in->ndim - 1] = a->filters;
@@ -39,17 +38,6 @@ static bw_status shape(bwi_graph *graph, bw_node *node)
         }
     }
     return bwi_shape_check(graph, node);
-}
-
-void bwi_conv_extents_of(const bwi_shape *shape, int64_t *d, int64_t *h, int64_t *w, int64_t *c)
-{
-    bwi_shape plane = *shape;
-    *d = 1;
-    if (shape->ndim == 4) {
-        *d = shape->extent[0];
-        plane = (bwi_shape){.ndim = 3, .extent = {shape->extent[1], shape->extent[2], shape->extent[3]}};
-    }
-    bwi_shape_image(&plane, h, w, c);
 }
 
 /* What the device's convolution gets to know of a node. */
@@ -79,47 +67,15 @@ static bwi_conv_shape conv_shape(const bw_node *node, int64_t n)
     return s;
 }
 
-static void pack_weights(const bwi_packing *packing, const float *keras_order, void *stored)
-{
-    packing->kernels->convolution->pack(packing->object, keras_order, stored);
-}
-static void unpack_weights(const bwi_packing *packing, const void *stored, int64_t first, int64_t count, float *keras_order)
-{
-    packing->kernels->convolution->unpack(packing->object, stored, first, count, keras_order);
-}
-static void release_packing(const bwi_packing *packing)
-{
-    packing->kernels->convolution->release(packing->object);
-}
-
 static bw_status pack(bw_context *ctx, const bw_node *node)
 {
-    const bwi_kernels *kernels = bwi_kernels_of(ctx);
-    bwi_conv *prototype = NULL;
     bwi_conv_shape s = conv_shape(node, 1);
-    bw_status status = kernels->convolution->create(ctx, &prototype, &s, NULL, true, true);
-    if (status != BW_OK) {
-        return status;
-    }
-    bwi_variable *kernel = node->variable[0];
-    kernel->count = kernels->convolution->facts(prototype)->weights_floats;
-    kernel->packing = (bwi_packing){.count = kernel->count,
-                                    .kernels = kernels,
-                                    .object = prototype,
-                                    .pack = pack_weights,
-                                    .unpack = unpack_weights,
-                                    .release = release_packing};
-    return BW_OK;
-}
-
-static const bwi_conv *prototype_of(const bw_node *node)
-{
-    return node->variable[0]->packing.object;
+    return bwi_conv_op_pack(ctx, node, &s);
 }
 
 static void blocks(const bw_node *node, int64_t *src_block, int64_t *dst_block)
 {
-    const bwi_conv_facts *facts = node->variable[0]->packing.kernels->convolution->facts(prototype_of(node));
+    const bwi_conv_facts *facts = bwi_conv_op_packing_facts(node);
     *src_block = facts->src_block;
     *dst_block = facts->dst_block;
 }
@@ -129,7 +85,7 @@ static bw_status prepare(bwi_prepare *p)
     bwi_conv *conv = NULL;
     bwi_conv_shape s = conv_shape(p->node, p->samples);
     const bwi_convolution_kernels *convolution = bwi_kernels_of(p->ctx)->convolution;
-    bw_status status = convolution->create(p->ctx, &conv, &s, prototype_of(p->node), p->training, p->difference);
+    bw_status status = convolution->create(p->ctx, &conv, &s, bwi_conv_op_prototype(p->node), p->training, p->difference);
     if (status != BW_OK) {
         return status;
     }
@@ -146,25 +102,10 @@ static bw_status prepare(bwi_prepare *p)
     return BW_OK;
 }
 
-static void release(const bwi_kernels *kernels, void *prepared)
-{
-    kernels->convolution->release(prepared);
-}
-
-static const bwi_conv_facts *facts_of(const bwi_call *call)
-{
-    return call->kernels->convolution->facts(call->prepared);
-}
-
-static void *tile_gradient(const bwi_call *call)
-{
-    return (char *)call->scratch + bwi_size_align(facts_of(call)->scratch_bytes, BWI_CACHE_LINE);
-}
-
 static void *tile_bias_gradient(const bwi_call *call)
 {
-    size_t weights = bwi_size_align((size_t)facts_of(call)->weights_floats * sizeof(float), BWI_CACHE_LINE);
-    return (char *)tile_gradient(call) + weights;
+    size_t weights = bwi_size_align((size_t)bwi_conv_op_facts_of(call)->weights_floats * sizeof(float), BWI_CACHE_LINE);
+    return (char *)bwi_conv_op_tile_gradient(call) + weights;
 }
 
 /* Each pass has its own operands: backward writes diff_src where forward reads src. */
@@ -182,49 +123,25 @@ static bw_status bind(bw_context *ctx, bwi_call *call, int pass)
         which = BWI_CONV_BACKWARD_DATA;
         memory.src = call->diff_src[0];
         memory.dst = call->diff_dst;
-        memory.weights = facts_of(call)->backward_weights_floats ? call->shared : call->weights[0];
-    } else if (facts_of(call)->squares) {
+        memory.weights = bwi_conv_op_facts_of(call)->backward_weights_floats ? call->shared : call->weights[0];
+    } else if (bwi_conv_op_facts_of(call)->squares) {
         return BW_OK;
     } else {
         which = BWI_CONV_BACKWARD_WEIGHTS;
         memory.src = call->src[0];
         memory.dst = call->diff_dst;
-        memory.weights = tile_gradient(call);
+        memory.weights = bwi_conv_op_tile_gradient(call);
         memory.bias = bias ? tile_bias_gradient(call) : NULL;
     }
-    bwi_conv_run *run = NULL;
-    bw_status status = call->kernels->convolution->bind(ctx, &run, call->prepared, which, &memory);
-    call->bound = run;
-    return status;
-}
-
-static void unbind(const bwi_kernels *kernels, void *bound)
-{
-    kernels->convolution->unbind(bound);
-}
-
-static bw_status prologue(const bwi_call *call)
-{
-    if (facts_of(call)->backward_weights_floats) {
-        call->kernels->convolution->reorder_backward(call->prepared, call->weights[0], call->shared);
-    }
-    return BW_OK;
-}
-
-static bw_status run(const bwi_call *call, const bwi_tile *tile)
-{
-    bw_status status = call->kernels->convolution->execute(call->bound);
-    if (status != BW_OK) {
-        snprintf(tile->error, BWI_ERROR_TEXT, "layer %s: oneDNN could not compute", call->node->name);
-    }
-    return status;
+    return bwi_conv_op_bind(ctx, call, which, &memory);
 }
 
 /* Adds to the lane at once: a tile's gradient is not stored. */
 static void add_squares(const bwi_call *call, const bwi_tile *tile)
 {
     bwi_conv_shape s = conv_shape(call->node, call->samples);
-    bwi_image x = {s.n, s.ih, s.iw, s.ic, facts_of(call)->src_block}, y = {s.n, s.oh, s.ow, s.oc, facts_of(call)->dst_block};
+    bwi_image x = {s.n, s.ih, s.iw, s.ic, bwi_conv_op_facts_of(call)->src_block},
+              y = {s.n, s.oh, s.ow, s.oc, bwi_conv_op_facts_of(call)->dst_block};
     bwi_depthwise k = {{s.kh, s.kw, s.stride_h, s.stride_w, s.pad_top, s.pad_left}, s.dilation_h, s.dilation_w};
     call->kernels->conv_weights(&x, &y, &k, call->src[0], call->diff_dst, bwi_call_gradient(call, tile, 0),
                                 bwi_call_accumulates(call, tile, 0));
@@ -235,15 +152,15 @@ static void add_squares(const bwi_call *call, const bwi_tile *tile)
 
 static bw_status backward_weights(const bwi_call *call, const bwi_tile *tile)
 {
-    if (facts_of(call)->squares) {
+    if (bwi_conv_op_facts_of(call)->squares) {
         add_squares(call, tile);
         return BW_OK;
     }
-    bw_status status = run(call, tile);
+    bw_status status = bwi_conv_op_run(call, tile);
     if (status != BW_OK) {
         return status;
     }
-    bwi_call_add_floats(call, tile, 0, tile_gradient(call));
+    bwi_call_add_floats(call, tile, 0, bwi_conv_op_tile_gradient(call));
     if (call->node->variables > 1) {
         bwi_call_add_floats(call, tile, 1, tile_bias_gradient(call));
     }
@@ -256,7 +173,8 @@ static double flops(const bw_node *node)
     return 2 * (double)bwi_shape_count(&node->shape) * (double)bwi_shape_count(&node->variable[0]->shape) / (double)a->filters;
 }
 
-static const bwi_op_kernels kernels = {.blocks = blocks, .release = release, .bind = bind, .unbind = unbind, .prologue = prologue};
+static const bwi_op_kernels kernels = {
+    .blocks = blocks, .release = bwi_conv_op_release, .bind = bind, .unbind = bwi_conv_op_unbind, .prologue = bwi_conv_op_prologue};
 
 const bwi_op bwi_op_conv2d = {.name = "conv2d",
                               .weights_reads = BWI_READS_SRC,
@@ -264,8 +182,8 @@ const bwi_op bwi_op_conv2d = {.name = "conv2d",
                               .shape = shape,
                               .pack = pack,
                               .prepare = prepare,
-                              .forward = run,
-                              .backward = run,
+                              .forward = bwi_conv_op_run,
+                              .backward = bwi_conv_op_run,
                               .backward_weights = backward_weights,
                               .flops = flops,
                               .kernels = &kernels};
@@ -276,8 +194,8 @@ const bwi_op bwi_op_conv3d = {.name = "conv3d",
                               .shape = shape,
                               .pack = pack,
                               .prepare = prepare,
-                              .forward = run,
-                              .backward = run,
+                              .forward = bwi_conv_op_run,
+                              .backward = bwi_conv_op_run,
                               .backward_weights = backward_weights,
                               .flops = flops,
                               .kernels = &kernels};

@@ -53,6 +53,22 @@ static inline int bwi_conv2d_axis(const bwi_shape *shape, int i)
 /* The extents of a volume; images have the depth 1, sequences the height 1 as well. */
 void bwi_conv_extents_of(const bwi_shape *shape, int64_t *d, int64_t *h, int64_t *w, int64_t *c);
 
+/* What conv2d, conv3d and their transposes share (convolution.c). An input must be a volume if the kernel has a depth, and otherwise an
+ * image or, with a kernel of height 1, a sequence. */
+bw_status bwi_conv_op_expect(bwi_graph *graph, const bw_node *node, const int64_t kernel[3]);
+/* Stores the weights, variable 0 of the node, as the device's convolution of one sample prefers them. */
+bw_status bwi_conv_op_pack(bw_context *ctx, const bw_node *node, const bwi_conv_shape *one_sample);
+const bwi_conv *bwi_conv_op_prototype(const bw_node *node);
+const bwi_conv_facts *bwi_conv_op_packing_facts(const bw_node *node);
+const bwi_conv_facts *bwi_conv_op_facts_of(const bwi_call *call);
+/* Where a tile's gradient of the weights lies: after the convolution's own scratch. */
+void *bwi_conv_op_tile_gradient(const bwi_call *call);
+bw_status bwi_conv_op_bind(bw_context *ctx, bwi_call *call, bwi_conv_pass pass, const bwi_conv_memory *memory);
+void bwi_conv_op_unbind(const bwi_kernels *kernels, void *bound);
+void bwi_conv_op_release(const bwi_kernels *kernels, void *prepared);
+bw_status bwi_conv_op_prologue(const bwi_call *call);
+bw_status bwi_conv_op_run(const bwi_call *call, const bwi_tile *tile);
+
 /* Whether the kernels of `fused` can compute this convolution with the ReLU and pooling that follow it. */
 bool bwi_conv_pool_fusion(const bw_node *convolution, const bwi_op *fused);
 
