@@ -1,8 +1,8 @@
 /*
  * AdaptiveAveragePooling and AdaptiveMaxPooling in one, two or three dimensions: the output has the given extents, and place i of n
  * stands for the input from floor(i in / n) up to ceil((i + 1) in / n). Where n divides the extent all windows are alike, and an
- * ordinary pool along that axis computes them; elsewhere each window is cut out, reduced and joined with the others. Axes go one after the
- * other, the last one first.
+ * ordinary pool along that axis computes them; elsewhere each window is cut out, reduced and joined with the others. Axes are pooled
+ * one after the other, the last one first.
  */
 #include "layer/internal.h"
 
@@ -61,12 +61,10 @@ static bw_node *along(const bwi_layer *layer, bwi_graph *graph, bw_node *x, int 
     return count == 1 ? parts[0] : bwi_graph_add(graph, &bwi_op_concatenate, layer->name, &a, sizeof a, parts, (int)count, NULL, 0);
 }
 
-static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *x, int ndim, bool max)
+static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *x, bool max)
 {
     const bwi_argument_value *v = &layer->values[OUTPUT_SIZE];
-    if (!bwi_layer_expect(graph, layer, x, ndim)) {
-        return NULL;
-    }
+    int ndim = x->shape.ndim;
     if (v->count != 1 && v->count != ndim - 1) {
         return bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: output_size: expected one number or %d, got %d",
                               layer->name, ndim - 1, v->count);
@@ -77,44 +75,45 @@ static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *x, int 
     return x;
 }
 
-#define BUILD(name, ndim, max)                                                                              \
-    static bw_node *name(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count) \
-    {                                                                                                       \
-        (void)input_count;                                                                                  \
-        return build(layer, graph, inputs[0], ndim, max);                                                   \
-    }
+static bw_node *build_average(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
+{
+    (void)input_count;
+    return build(layer, graph, inputs[0], false);
+}
 
-BUILD(average_line, 2, false)
-BUILD(average_image, 3, false)
-BUILD(average_volume, 4, false)
-BUILD(max_line, 2, true)
-BUILD(max_image, 3, true)
-BUILD(max_volume, 4, true)
+static bw_node *build_max(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
+{
+    (void)input_count;
+    return build(layer, graph, inputs[0], true);
+}
 
 const bwi_layer_row bwi_layer_adaptive_avgpool1d = {"AdaptiveAveragePooling1D",
                                                     "adaptive_average_pooling1d",
                                                     "adaptive_avgpool1d adaptive_average_pooling1d",
                                                     arguments,
                                                     COUNT,
-                                                    average_line,
-                                                    0};
+                                                    build_average,
+                                                    BWI_LAYER_LINE};
 const bwi_layer_row bwi_layer_adaptive_avgpool2d = {"AdaptiveAveragePooling2D",
                                                     "adaptive_average_pooling2d",
                                                     "adaptive_avgpool2d adaptive_average_pooling2d",
                                                     arguments,
                                                     COUNT,
-                                                    average_image,
-                                                    0};
+                                                    build_average,
+                                                    BWI_LAYER_IMAGE};
 const bwi_layer_row bwi_layer_adaptive_avgpool3d = {"AdaptiveAveragePooling3D",
                                                     "adaptive_average_pooling3d",
                                                     "adaptive_avgpool3d adaptive_average_pooling3d",
                                                     arguments,
                                                     COUNT,
-                                                    average_volume,
-                                                    0};
+                                                    build_average,
+                                                    BWI_LAYER_VOLUME};
 const bwi_layer_row bwi_layer_adaptive_maxpool1d = {
-    "AdaptiveMaxPooling1D", "adaptive_max_pooling1d", "adaptive_maxpool1d adaptive_max_pooling1d", arguments, COUNT, max_line, 0};
+    "AdaptiveMaxPooling1D", "adaptive_max_pooling1d", "adaptive_maxpool1d adaptive_max_pooling1d", arguments, COUNT, build_max,
+    BWI_LAYER_LINE};
 const bwi_layer_row bwi_layer_adaptive_maxpool2d = {
-    "AdaptiveMaxPooling2D", "adaptive_max_pooling2d", "adaptive_maxpool2d adaptive_max_pooling2d", arguments, COUNT, max_image, 0};
+    "AdaptiveMaxPooling2D", "adaptive_max_pooling2d", "adaptive_maxpool2d adaptive_max_pooling2d", arguments, COUNT, build_max,
+    BWI_LAYER_IMAGE};
 const bwi_layer_row bwi_layer_adaptive_maxpool3d = {
-    "AdaptiveMaxPooling3D", "adaptive_max_pooling3d", "adaptive_maxpool3d adaptive_max_pooling3d", arguments, COUNT, max_volume, 0};
+    "AdaptiveMaxPooling3D", "adaptive_max_pooling3d", "adaptive_maxpool3d adaptive_max_pooling3d", arguments, COUNT, build_max,
+    BWI_LAYER_VOLUME};

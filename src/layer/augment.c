@@ -107,15 +107,14 @@ static bw_node *build_flip(const bwi_layer *layer, bwi_graph *graph, bw_node *co
     const char *mode = layer->values[MODE].text;
     bwi_random_view_attributes a = {
         .zoom = {{1, 1}, {1, 1}}, .nearest = true, .flip = {strcmp(mode, "horizontal") != 0, mode[0] == 'h'}};
-    return bwi_layer_expect(graph, layer, inputs[0], 3) ? add_view(layer, graph, inputs[0], &a, FLIP_SEED) : NULL;
+    return add_view(layer, graph, inputs[0], &a, FLIP_SEED);
 }
 
 static bw_node *build_shift(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
 {
     (void)input_count;
     bwi_random_view_attributes a = view_of(layer, FILL_MODE, INTERPOLATION, FILL_VALUE);
-    if (!bwi_layer_expect(graph, layer, inputs[0], 3) || !read_limits(layer, graph, FACTOR, -1, a.shift[0]) ||
-        !read_limits(layer, graph, WIDTH_FACTOR, -1, a.shift[1])) {
+    if (!read_limits(layer, graph, FACTOR, -1, a.shift[0]) || !read_limits(layer, graph, WIDTH_FACTOR, -1, a.shift[1])) {
         return NULL;
     }
     return is_still(a.shift[0]) && is_still(a.shift[1]) ? inputs[0] : add_view(layer, graph, inputs[0], &a, SEED);
@@ -125,7 +124,7 @@ static bw_node *build_turn(const bwi_layer *layer, bwi_graph *graph, bw_node *co
 {
     (void)input_count;
     bwi_random_view_attributes a = view_of(layer, TURN_FILL_MODE, TURN_INTERPOLATION, TURN_FILL_VALUE);
-    if (!bwi_layer_expect(graph, layer, inputs[0], 3) || !read_limits(layer, graph, FACTOR, -1, a.turn)) {
+    if (!read_limits(layer, graph, FACTOR, -1, a.turn)) {
         return NULL;
     }
     return is_still(a.turn) ? inputs[0] : add_view(layer, graph, inputs[0], &a, TURN_SEED);
@@ -137,7 +136,7 @@ static bw_node *build_zoom(const bwi_layer *layer, bwi_graph *graph, bw_node *co
     (void)input_count;
     bwi_random_view_attributes a = view_of(layer, FILL_MODE, INTERPOLATION, FILL_VALUE);
     a.one_zoom = !layer->values[WIDTH_FACTOR].count;
-    if (!bwi_layer_expect(graph, layer, inputs[0], 3) || !read_limits(layer, graph, FACTOR, -1, a.zoom[0]) ||
+    if (!read_limits(layer, graph, FACTOR, -1, a.zoom[0]) ||
         (!a.one_zoom && !read_limits(layer, graph, WIDTH_FACTOR, -1, a.zoom[1]))) {
         return NULL;
     }
@@ -176,8 +175,7 @@ static bw_node *build_brightness(const bwi_layer *layer, bwi_graph *graph, bw_no
 {
     (void)input_count;
     bwi_random_contrast_attributes a = {.factor = {1, 1}};
-    if (!bwi_layer_expect(graph, layer, inputs[0], 3) || !read_limits(layer, graph, FACTOR, -1, a.offset) ||
-        !read_range(layer, graph, a.range)) {
+    if (!read_limits(layer, graph, FACTOR, -1, a.offset) || !read_range(layer, graph, a.range)) {
         return NULL;
     }
     a.offset[0] *= a.range[1] - a.range[0];
@@ -190,8 +188,7 @@ static bw_node *build_contrast(const bwi_layer *layer, bwi_graph *graph, bw_node
 {
     (void)input_count;
     bwi_random_contrast_attributes a = {.offset = {0, 0}};
-    if (!bwi_layer_expect(graph, layer, inputs[0], 3) || !read_limits(layer, graph, FACTOR, 0, a.factor) ||
-        !read_range(layer, graph, a.range)) {
+    if (!read_limits(layer, graph, FACTOR, 0, a.factor) || !read_range(layer, graph, a.range)) {
         return NULL;
     }
     a.factor[0] = 1 - a.factor[0];
@@ -199,13 +196,16 @@ static bw_node *build_contrast(const bwi_layer *layer, bwi_graph *graph, bw_node
     return add_contrast(layer, graph, inputs[0], &a);
 }
 
-const bwi_layer_row bwi_layer_random_flip = {"RandomFlip", "random_flip", "random_flip", flip_arguments, FLIP_COUNT, build_flip, 0};
+const bwi_layer_row bwi_layer_random_flip = {"RandomFlip", "random_flip", "random_flip",  flip_arguments,
+                                             FLIP_COUNT,   build_flip,    BWI_LAYER_IMAGE};
 const bwi_layer_row bwi_layer_random_translation = {
-    "RandomTranslation", "random_translation", "random_translation", shift_arguments, VIEW_COUNT, build_shift, 0};
-const bwi_layer_row bwi_layer_random_rotation = {
-    "RandomRotation", "random_rotation", "random_rotation", turn_arguments, TURN_COUNT, build_turn, 0};
-const bwi_layer_row bwi_layer_random_zoom = {"RandomZoom", "random_zoom", "random_zoom", zoom_arguments, VIEW_COUNT, build_zoom, 0};
-const bwi_layer_row bwi_layer_random_brightness = {
-    "RandomBrightness", "random_brightness", "random_brightness", brightness_arguments, SHADE_COUNT, build_brightness, 0};
-const bwi_layer_row bwi_layer_random_contrast = {
-    "RandomContrast", "random_contrast", "random_contrast", contrast_arguments, SHADE_COUNT, build_contrast, 0};
+    "RandomTranslation", "random_translation", "random_translation", shift_arguments, VIEW_COUNT, build_shift, BWI_LAYER_IMAGE};
+const bwi_layer_row bwi_layer_random_rotation = {"RandomRotation", "random_rotation", "random_rotation", turn_arguments,
+                                                 TURN_COUNT,       build_turn,        BWI_LAYER_IMAGE};
+const bwi_layer_row bwi_layer_random_zoom = {"RandomZoom", "random_zoom", "random_zoom",  zoom_arguments,
+                                             VIEW_COUNT,   build_zoom,    BWI_LAYER_IMAGE};
+const bwi_layer_row bwi_layer_random_brightness = {"RandomBrightness",   "random_brightness", "random_brightness",
+                                                   brightness_arguments, SHADE_COUNT,         build_brightness,
+                                                   BWI_LAYER_IMAGE};
+const bwi_layer_row bwi_layer_random_contrast = {"RandomContrast", "random_contrast", "random_contrast", contrast_arguments,
+                                                 SHADE_COUNT,      build_contrast,    BWI_LAYER_IMAGE};

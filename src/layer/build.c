@@ -20,7 +20,7 @@ bw_node *bwi_layer_build(bwi_layer *layer, bwi_graph *graph, bw_node *const *inp
         return bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected one input, got %d", layer->name, input_count);
     }
     unsigned state = bwi_float_begin(); /* arguments are rounded to floats in the same way whatever the caller's rounding mode */
-    bw_node *node = layer->row->build(layer, graph, inputs, input_count);
+    bw_node *node = bwi_layer_nodes(layer, graph, inputs, input_count);
     bwi_float_restore(state);
     for (int v = before; !layer->trainable && v < graph->variable_count; v++) {
         graph->variables[v]->trainable = false;

@@ -66,6 +66,20 @@ bool bwi_layer_expect(bwi_graph *graph, const bwi_layer *layer, const bw_node *x
     return x->shape.ndim == ndim;
 }
 
+bw_node *bwi_layer_nodes(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
+{
+    static const struct {
+        unsigned flag;
+        int ndim;
+    } rules[] = {{BWI_LAYER_LINE, 2}, {BWI_LAYER_IMAGE, 3}, {BWI_LAYER_VOLUME, 4}};
+    for (size_t i = 0; i < BWI_COUNT(rules); i++) {
+        if (layer->row->flags & rules[i].flag && !bwi_layer_expect(graph, layer, inputs[0], rules[i].ndim)) {
+            return NULL;
+        }
+    }
+    return layer->row->build(layer, graph, inputs, input_count);
+}
+
 bwi_variable *bwi_layer_variable(bwi_graph *graph, const bwi_layer *layer, const char *name, const bwi_shape *shape,
                                  int initializer, int regularizer, int64_t fan_in, int64_t fan_out)
 {

@@ -60,6 +60,12 @@ bool bwi_convolution_sizes(bwi_graph *graph, const bwi_layer *layer, int ndim, i
     return true;
 }
 
+bwi_shape bwi_convolution_kernel(const int64_t *size, int ndim, int64_t in, int64_t out)
+{
+    bwi_shape line = {.ndim = 3, .extent = {size[1], in, out}}, image = {.ndim = 4, .extent = {size[0], size[1], in, out}};
+    return ndim == 2 ? line : ndim == 3 ? image : (bwi_shape){.ndim = 5, .extent = {size[2], size[0], size[1], in, out}};
+}
+
 bw_node *bwi_convolution_take_padding(bw_node *x, bwi_conv2d_attributes *a)
 {
     const bwi_pad2d_attributes *zeros = bwi_pad2d_of(x);
@@ -99,10 +105,13 @@ static bw_node *convolve(const bwi_layer *layer, bwi_graph *graph, const bwi_op 
     return bwi_activation_add(graph, layer->name, node, v[at->activation].text);
 }
 
-static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *x, int ndim)
+static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
 {
+    (void)input_count;
+    bw_node *x = inputs[0];
+    int ndim = x->shape.ndim;
     bwi_conv2d_attributes a = {.filters = layer->values[FILTERS].integer, .groups = layer->values[GROUPS].integer};
-    if (!bwi_layer_expect(graph, layer, x, ndim) || !bwi_convolution_sizes(graph, layer, ndim, KERNEL_SIZE, &conv_indices, &a)) {
+    if (!bwi_convolution_sizes(graph, layer, ndim, KERNEL_SIZE, &conv_indices, &a)) {
         return NULL;
     }
     int64_t channels = x->shape.extent[ndim - 1];
@@ -111,37 +120,13 @@ static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *x, int 
                               "layer %s: %lld channels and %lld filters do not divide into %lld groups", layer->name,
                               (long long)channels, (long long)a.filters, (long long)a.groups);
     }
-    bwi_shape line = {.ndim = 3, .extent = {a.kernel[1], channels / a.groups, a.filters}};
-    bwi_shape image = {.ndim = 4, .extent = {a.kernel[0], a.kernel[1], channels / a.groups, a.filters}};
-    bwi_shape volume = {.ndim = 5, .extent = {a.kernel[2], a.kernel[0], a.kernel[1], channels / a.groups, a.filters}};
-    return convolve(layer, graph, ndim == 4 ? &bwi_op_conv3d : &bwi_op_conv2d, x, &a,
-                    ndim == 2   ? &line
-                    : ndim == 3 ? &image
-                                : &volume,
-                    &conv_indices);
+    bwi_shape kernel = bwi_convolution_kernel(a.kernel, ndim, channels / a.groups, a.filters);
+    return convolve(layer, graph, ndim == 4 ? &bwi_op_conv3d : &bwi_op_conv2d, x, &a, &kernel, &conv_indices);
 }
 
-static bw_node *build_line(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
-{
-    (void)input_count;
-    return build(layer, graph, inputs[0], 2);
-}
-
-static bw_node *build_image(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
-{
-    (void)input_count;
-    return build(layer, graph, inputs[0], 3);
-}
-
-static bw_node *build_volume(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
-{
-    (void)input_count;
-    return build(layer, graph, inputs[0], 4);
-}
-
-const bwi_layer_row bwi_layer_conv3d = {"Conv3D", "conv3d", "conv3d", image_arguments, COUNT, build_volume, false};
-const bwi_layer_row bwi_layer_conv1d = {"Conv1D", "conv1d", "conv1d", line_arguments, COUNT, build_line, false};
-const bwi_layer_row bwi_layer_conv2d = {"Conv2D", "conv2d", "conv2d conv", image_arguments, COUNT, build_image, false};
+const bwi_layer_row bwi_layer_conv3d = {"Conv3D", "conv3d", "conv3d", image_arguments, COUNT, build, BWI_LAYER_VOLUME};
+const bwi_layer_row bwi_layer_conv1d = {"Conv1D", "conv1d", "conv1d", line_arguments, COUNT, build, BWI_LAYER_LINE};
+const bwi_layer_row bwi_layer_conv2d = {"Conv2D", "conv2d", "conv2d conv", image_arguments, COUNT, build, BWI_LAYER_IMAGE};
 
 enum {
     D_KERNEL_SIZE,
@@ -200,35 +185,23 @@ const bwi_op *bwi_convolution_depthwise_op(const bwi_conv2d_attributes *a, int64
     return ndim == 3 && multiplier == 1 && large ? &bwi_op_depthwise : &bwi_op_conv2d;
 }
 
-static bw_node *build_each(const bwi_layer *layer, bwi_graph *graph, bw_node *x, int ndim)
+static bw_node *build_each(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
 {
+    (void)input_count;
+    bw_node *x = inputs[0];
+    int ndim = x->shape.ndim;
     bwi_conv2d_attributes a = {.groups = 1};
-    if (!bwi_layer_expect(graph, layer, x, ndim) ||
-        !bwi_convolution_sizes(graph, layer, ndim, D_KERNEL_SIZE, &depthwise_indices, &a)) {
+    if (!bwi_convolution_sizes(graph, layer, ndim, D_KERNEL_SIZE, &depthwise_indices, &a)) {
         return NULL;
     }
     int64_t channels = x->shape.extent[ndim - 1], multiplier = layer->values[D_DEPTH_MULTIPLIER].integer;
     a.groups = channels;
     a.filters = channels * multiplier;
-    bwi_shape line = {.ndim = 3, .extent = {a.kernel[1], channels, multiplier}};
-    bwi_shape image = {.ndim = 4, .extent = {a.kernel[0], a.kernel[1], channels, multiplier}};
-    return convolve(layer, graph, bwi_convolution_depthwise_op(&a, multiplier, ndim), x, &a, ndim == 2 ? &line : &image,
-                    &depthwise_indices);
-}
-
-static bw_node *build_each_line(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
-{
-    (void)input_count;
-    return build_each(layer, graph, inputs[0], 2);
-}
-
-static bw_node *build_each_image(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
-{
-    (void)input_count;
-    return build_each(layer, graph, inputs[0], 3);
+    bwi_shape kernel = bwi_convolution_kernel(a.kernel, ndim, channels, multiplier);
+    return convolve(layer, graph, bwi_convolution_depthwise_op(&a, multiplier, ndim), x, &a, &kernel, &depthwise_indices);
 }
 
 const bwi_layer_row bwi_layer_depthwise_conv1d = {
-    "DepthwiseConv1D", "depthwise_conv1d", "depthwise_conv1d", depthwise_line_arguments, D_COUNT, build_each_line, false};
-const bwi_layer_row bwi_layer_depthwise_conv2d = {
-    "DepthwiseConv2D", "depthwise_conv2d", "depthwise_conv2d", depthwise_arguments, D_COUNT, build_each_image, false};
+    "DepthwiseConv1D", "depthwise_conv1d", "depthwise_conv1d", depthwise_line_arguments, D_COUNT, build_each, BWI_LAYER_LINE};
+const bwi_layer_row bwi_layer_depthwise_conv2d = {"DepthwiseConv2D", "depthwise_conv2d", "depthwise_conv2d", depthwise_arguments,
+                                                  D_COUNT,           build_each,         BWI_LAYER_IMAGE};

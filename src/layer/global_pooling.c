@@ -14,38 +14,22 @@ static bw_node *without_positions(const bwi_layer *layer, bwi_graph *graph, bw_n
     return bwi_graph_add(graph, &bwi_op_reshape, layer->name, &flat, sizeof flat, &pooled, 1, NULL, 0);
 }
 
-static bw_node *build_max(const bwi_layer *layer, bwi_graph *graph, bw_node *x, int ndim)
+static bw_node *build_max(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
 {
-    if (!bwi_layer_expect(graph, layer, x, ndim)) {
-        return NULL;
-    }
-    return without_positions(layer, graph, bwi_graph_add(graph, &bwi_op_global_maxpool, layer->name, NULL, 0, &x, 1, NULL, 0));
+    (void)input_count;
+    return without_positions(layer, graph, bwi_graph_add(graph, &bwi_op_global_maxpool, layer->name, NULL, 0, inputs, 1, NULL, 0));
 }
 
 /* The average is that of a single window, which covers the whole image. */
-static bw_node *build_average(const bwi_layer *layer, bwi_graph *graph, bw_node *x, int ndim)
+static bw_node *build_average(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
 {
-    if (!bwi_layer_expect(graph, layer, x, ndim)) {
-        return NULL;
-    }
+    (void)input_count;
     bwi_pool2d_attributes a = {.same = false};
     int64_t channels;
-    bwi_shape_image(&x->shape, &a.window[0], &a.window[1], &channels);
+    bwi_shape_image(&inputs[0]->shape, &a.window[0], &a.window[1], &channels);
     a.strides[0] = a.window[0];
     a.strides[1] = a.window[1];
-    return without_positions(layer, graph, bwi_graph_add(graph, &bwi_op_avgpool2d, layer->name, &a, sizeof a, &x, 1, NULL, 0));
-}
-
-static bw_node *build_max1d(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
-{
-    (void)input_count;
-    return build_max(layer, graph, inputs[0], 2);
-}
-
-static bw_node *build_max2d(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
-{
-    (void)input_count;
-    return build_max(layer, graph, inputs[0], 3);
+    return without_positions(layer, graph, bwi_graph_add(graph, &bwi_op_avgpool2d, layer->name, &a, sizeof a, inputs, 1, NULL, 0));
 }
 
 /* Under a mask, the average includes only the positions that count. */
@@ -59,32 +43,24 @@ static bw_node *build_masked(const bwi_layer *layer, bwi_graph *graph, bw_node *
                : node;
 }
 
-static bw_node *build_average1d(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
+static bw_node *build_average_line(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
 {
-    (void)input_count;
-    if (inputs[0]->mask && bwi_layer_expect(graph, layer, inputs[0], 2)) {
-        return build_masked(layer, graph, inputs[0]);
-    }
-    return build_average(layer, graph, inputs[0], 2);
-}
-
-static bw_node *build_average2d(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
-{
-    (void)input_count;
-    return build_average(layer, graph, inputs[0], 3);
+    return inputs[0]->mask ? build_masked(layer, graph, inputs[0]) : build_average(layer, graph, inputs, input_count);
 }
 
 const bwi_layer_row bwi_layer_global_maxpool1d = {
-    "GlobalMaxPooling1D", "global_max_pooling1d", "global_maxpool1d global_max_pooling1d", arguments, COUNT, build_max1d, false};
+    "GlobalMaxPooling1D", "global_max_pooling1d", "global_maxpool1d global_max_pooling1d", arguments, COUNT, build_max,
+    BWI_LAYER_LINE};
 const bwi_layer_row bwi_layer_global_maxpool2d = {
-    "GlobalMaxPooling2D", "global_max_pooling2d", "global_maxpool2d global_max_pooling2d", arguments, COUNT, build_max2d, false};
+    "GlobalMaxPooling2D", "global_max_pooling2d", "global_maxpool2d global_max_pooling2d", arguments, COUNT, build_max,
+    BWI_LAYER_IMAGE};
 const bwi_layer_row bwi_layer_global_avgpool1d = {
-    "GlobalAveragePooling1D", "global_average_pooling1d", "global_avgpool1d global_average_pooling1d", arguments, COUNT,
-    build_average1d,          BWI_LAYER_TAKES_MASK};
+    "GlobalAveragePooling1D", "global_average_pooling1d",           "global_avgpool1d global_average_pooling1d", arguments, COUNT,
+    build_average_line,       BWI_LAYER_TAKES_MASK | BWI_LAYER_LINE};
 const bwi_layer_row bwi_layer_global_avgpool2d = {"GlobalAveragePooling2D",
                                                   "global_average_pooling2d",
                                                   "global_avgpool2d global_average_pooling2d",
                                                   arguments,
                                                   COUNT,
-                                                  build_average2d,
-                                                  false};
+                                                  build_average,
+                                                  BWI_LAYER_IMAGE};

@@ -48,6 +48,9 @@ int bwi_compose_last(const bwi_shape *shape, const bool *named, bwi_permute_attr
 
 /* ---- Convolutions (convolution.c) ---- */
 
+/* The shape of a kernel for inputs of that many axes: sizes are those along the height, the width and the depth. */
+bwi_shape bwi_convolution_kernel(const int64_t *size, int ndim, int64_t in, int64_t out);
+
 /* The indices of arguments that all convolutions have; nothing else about them differs. */
 typedef struct bwi_convolution_indices {
     int activation, strides, padding, dilation, use_bias, kernel_initializer, bias_initializer, kernel_regularizer,
@@ -73,6 +76,8 @@ bool bwi_layer_pair(bwi_graph *graph, const bwi_layer *layer, int argument, cons
 bool bwi_layer_sizes(bwi_graph *graph, const bwi_layer *layer, int ndim, int argument, const int64_t *standard, int64_t *sizes);
 /* False, after a message, unless x is a sequence (length, channels), an image (height, width, channels) or a volume. */
 bool bwi_layer_expect(bwi_graph *graph, const bwi_layer *layer, const bw_node *x, int ndim);
+/* Adds the layer's nodes, once the first input is found to have the axes that its row demands. A builder. */
+bw_node *bwi_layer_nodes(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count);
 /* Converts an axis from Keras's count (the batch is 0, negative ones count from the end) to the sample's, from 0. False, after a
  * message, if there is no such axis. */
 bool bwi_layer_axis(bwi_graph *graph, const bwi_layer *layer, int argument, int64_t axis, int ndim, int *result);

@@ -102,6 +102,9 @@ enum {
     BWI_LAYER_ATTENDS = 1 << 6,      /* Keras calls it with query, value, key and attention_mask, each by itself */
     BWI_LAYER_WRAPS = 1 << 7,        /* holds another layer, its first argument */
     BWI_LAYER_OPERATOR = 1 << 5,     /* one of Keras's operators, which only its files have */
+    BWI_LAYER_LINE = 1 << 8,         /* its input is a sequence (length, channels), */
+    BWI_LAYER_IMAGE = 1 << 9,        /* an image (height, width, channels), */
+    BWI_LAYER_VOLUME = 1 << 10, /* or a volume (depth, height, width, channels); without any of these three `build` checks it */
 };
 
 extern const bwi_layer_row *const bwi_layer_rows[]; /* ends with NULL */

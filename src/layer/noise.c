@@ -13,7 +13,7 @@ enum { AMOUNT, SEED, COUNT, NOISE_SHAPE = COUNT, SHAPED_COUNT };
 
 static const bwi_argument dropout_arguments[SHAPED_COUNT] = {
     RATE, [NOISE_SHAPE] = {"noise_shape", NULL, BWI_INTS, "", -1, 1e9, NULL}};
-static const bwi_argument plain_arguments[COUNT] = {RATE};
+static const bwi_argument rate_arguments[COUNT] = {RATE};
 static const bwi_argument noise_arguments[COUNT] = {
     [AMOUNT] = {"stddev", NULL, BWI_FLOAT, NULL, 0, 1, NULL},
     [SEED] = {"seed", NULL, BWI_INT, "", 0, 1e15, NULL},
@@ -100,22 +100,10 @@ static bw_node *build_gaussian_dropout(const bwi_layer *layer, bwi_graph *graph,
     return add_with(layer, graph, inputs[0], &bwi_op_gaussian_dropout, &a);
 }
 
-static bw_node *build_spatial_line(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
-{
-    (void)input_count;
-    return bwi_layer_expect(graph, layer, inputs[0], 2) ? add(layer, graph, inputs[0], &bwi_op_spatial_dropout) : NULL;
-}
-
 static bw_node *build_spatial(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
 {
     (void)input_count;
-    return bwi_layer_expect(graph, layer, inputs[0], 3) ? add(layer, graph, inputs[0], &bwi_op_spatial_dropout) : NULL;
-}
-
-static bw_node *build_spatial_volume(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
-{
-    (void)input_count;
-    return bwi_layer_expect(graph, layer, inputs[0], 4) ? add(layer, graph, inputs[0], &bwi_op_spatial_dropout) : NULL;
+    return add(layer, graph, inputs[0], &bwi_op_spatial_dropout);
 }
 
 static bw_node *build_gaussian(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
@@ -126,18 +114,31 @@ static bw_node *build_gaussian(const bwi_layer *layer, bwi_graph *graph, bw_node
 
 const bwi_layer_row bwi_layer_dropout = {
     "Dropout", "dropout", "dropout", dropout_arguments, SHAPED_COUNT, build_dropout, BWI_LAYER_PASSES_MASK};
-const bwi_layer_row bwi_layer_spatial_dropout2d = {
-    "SpatialDropout2D", "spatial_dropout2d", "spatial_dropout2d", plain_arguments, COUNT, build_spatial, BWI_LAYER_PASSES_MASK};
+const bwi_layer_row bwi_layer_spatial_dropout2d = {"SpatialDropout2D",
+                                                   "spatial_dropout2d",
+                                                   "spatial_dropout2d",
+                                                   rate_arguments,
+                                                   COUNT,
+                                                   build_spatial,
+                                                   BWI_LAYER_PASSES_MASK | BWI_LAYER_IMAGE};
 const bwi_layer_row bwi_layer_gaussian_noise = {"GaussianNoise", "gaussian_noise", "gaussian_noise",     noise_arguments,
                                                 COUNT,           build_gaussian,   BWI_LAYER_PASSES_MASK};
-const bwi_layer_row bwi_layer_spatial_dropout1d = {
-    "SpatialDropout1D", "spatial_dropout1d",  "spatial_dropout1d", plain_arguments, COUNT,
-    build_spatial_line, BWI_LAYER_PASSES_MASK};
-const bwi_layer_row bwi_layer_spatial_dropout3d = {
-    "SpatialDropout3D",   "spatial_dropout3d",  "spatial_dropout3d", plain_arguments, COUNT,
-    build_spatial_volume, BWI_LAYER_PASSES_MASK};
+const bwi_layer_row bwi_layer_spatial_dropout1d = {"SpatialDropout1D",
+                                                   "spatial_dropout1d",
+                                                   "spatial_dropout1d",
+                                                   rate_arguments,
+                                                   COUNT,
+                                                   build_spatial,
+                                                   BWI_LAYER_PASSES_MASK | BWI_LAYER_LINE};
+const bwi_layer_row bwi_layer_spatial_dropout3d = {"SpatialDropout3D",
+                                                   "spatial_dropout3d",
+                                                   "spatial_dropout3d",
+                                                   rate_arguments,
+                                                   COUNT,
+                                                   build_spatial,
+                                                   BWI_LAYER_PASSES_MASK | BWI_LAYER_VOLUME};
 const bwi_layer_row bwi_layer_alpha_dropout = {"AlphaDropout", "alpha_dropout", "alpha_dropout",      dropout_arguments,
                                                SHAPED_COUNT,   build_alpha,     BWI_LAYER_PASSES_MASK};
 const bwi_layer_row bwi_layer_gaussian_dropout = {
-    "GaussianDropout",      "gaussian_dropout",   "gaussian_dropout", plain_arguments, COUNT,
+    "GaussianDropout",      "gaussian_dropout",   "gaussian_dropout", rate_arguments, COUNT,
     build_gaussian_dropout, BWI_LAYER_PASSES_MASK};

@@ -13,9 +13,6 @@ static const bwi_argument cropping_arguments[COUNT] = {[AMOUNT] = {"cropping", N
 static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *x, int64_t sign)
 {
     const bwi_argument_value *v = &layer->values[AMOUNT];
-    if (!bwi_layer_expect(graph, layer, x, 3)) {
-        return NULL;
-    }
     if (v->count != 1 && v->count != 2 && v->count != 4) {
         return bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT,
                               "layer %s: %s: expected one number, two or ((top, bottom), (left, right)), got %d", layer->name,
@@ -40,10 +37,10 @@ static bw_node *build_cropping(const bwi_layer *layer, bwi_graph *graph, bw_node
     return build(layer, graph, inputs[0], -1);
 }
 
-const bwi_layer_row bwi_layer_zero_padding2d = {
-    "ZeroPadding2D", "zero_padding2d", "zero_padding2d", padding_arguments, COUNT, build_padding, false};
-const bwi_layer_row bwi_layer_cropping2d = {"Cropping2D", "cropping2d",   "cropping2d", cropping_arguments,
-                                            COUNT,        build_cropping, false};
+const bwi_layer_row bwi_layer_zero_padding2d = {"ZeroPadding2D", "zero_padding2d", "zero_padding2d", padding_arguments,
+                                                COUNT,           build_padding,    BWI_LAYER_IMAGE};
+const bwi_layer_row bwi_layer_cropping2d = {"Cropping2D", "cropping2d",   "cropping2d",   cropping_arguments,
+                                            COUNT,        build_cropping, BWI_LAYER_IMAGE};
 
 /* ---- CenterCrop ---- */
 
@@ -58,9 +55,6 @@ static bw_node *build_center(const bwi_layer *layer, bwi_graph *graph, bw_node *
     (void)input_count;
     bw_node *x = inputs[0];
     bwi_pad2d_attributes a;
-    if (!bwi_layer_expect(graph, layer, x, 3)) {
-        return NULL;
-    }
     for (int i = 0; i < 2; i++) {
         int64_t rest = x->shape.extent[i] - layer->values[i].integer;
         if (rest < 0) {
@@ -73,8 +67,8 @@ static bw_node *build_center(const bwi_layer *layer, bwi_graph *graph, bw_node *
     return bwi_graph_add(graph, &bwi_op_pad2d, layer->name, &a, sizeof a, &x, 1, NULL, 0);
 }
 
-const bwi_layer_row bwi_layer_center_crop = {
-    "CenterCrop", "center_crop", "center_crop", center_arguments, CENTER_COUNT, build_center, 0};
+const bwi_layer_row bwi_layer_center_crop = {"CenterCrop", "center_crop", "center_crop",  center_arguments,
+                                             CENTER_COUNT, build_center,  BWI_LAYER_IMAGE};
 
 /* ---- Sequences ---- */
 
@@ -95,7 +89,7 @@ static bw_node *on_line(const bwi_layer *layer, bwi_graph *graph, bw_node *x, co
 static bw_node *build_line(const bwi_layer *layer, bwi_graph *graph, bw_node *x, int64_t sign)
 {
     int64_t ends[2];
-    if (!bwi_layer_expect(graph, layer, x, 2) || !bwi_layer_pair(graph, layer, AMOUNT, NULL, ends)) {
+    if (!bwi_layer_pair(graph, layer, AMOUNT, NULL, ends)) {
         return NULL;
     }
     bwi_pad2d_attributes a = {.amount = {{0, 0}, {sign * ends[0], sign * ends[1]}}};
@@ -116,10 +110,10 @@ static bw_node *build_line_cropping(const bwi_layer *layer, bwi_graph *graph, bw
 
 static const bwi_argument line_cropping_arguments[COUNT] = {[AMOUNT] = {"cropping", NULL, BWI_INTS, "1", 0, 1e6, NULL}};
 
-const bwi_layer_row bwi_layer_zero_padding1d = {
-    "ZeroPadding1D", "zero_padding1d", "zero_padding1d", padding_arguments, COUNT, build_line_padding, false};
-const bwi_layer_row bwi_layer_cropping1d = {"Cropping1D", "cropping1d",        "cropping1d", line_cropping_arguments,
-                                            COUNT,        build_line_cropping, false};
+const bwi_layer_row bwi_layer_zero_padding1d = {"ZeroPadding1D", "zero_padding1d",   "zero_padding1d", padding_arguments,
+                                                COUNT,           build_line_padding, BWI_LAYER_LINE};
+const bwi_layer_row bwi_layer_cropping1d = {"Cropping1D", "cropping1d",        "cropping1d",  line_cropping_arguments,
+                                            COUNT,        build_line_cropping, BWI_LAYER_LINE};
 
 static const bwi_argument line_up_arguments[COUNT] = {[AMOUNT] = {"size", NULL, BWI_INT, "2", 1, 1e4, NULL}};
 
@@ -127,11 +121,11 @@ static bw_node *build_line_up(const bwi_layer *layer, bwi_graph *graph, bw_node 
 {
     (void)input_count;
     bwi_upsample2d_attributes a = {.size = {1, layer->values[AMOUNT].integer}};
-    return bwi_layer_expect(graph, layer, inputs[0], 2) ? on_line(layer, graph, inputs[0], &bwi_op_upsample2d, &a, sizeof a) : NULL;
+    return on_line(layer, graph, inputs[0], &bwi_op_upsample2d, &a, sizeof a);
 }
 
 const bwi_layer_row bwi_layer_upsampling1d = {
-    "UpSampling1D", "up_sampling1d", "upsampling1d up_sampling1d", line_up_arguments, COUNT, build_line_up, false};
+    "UpSampling1D", "up_sampling1d", "upsampling1d up_sampling1d", line_up_arguments, COUNT, build_line_up, BWI_LAYER_LINE};
 
 /* ---- UpSampling2D ---- */
 
@@ -147,11 +141,11 @@ static bw_node *build_up(const bwi_layer *layer, bwi_graph *graph, bw_node *cons
     (void)input_count;
     bw_node *x = inputs[0];
     bwi_upsample2d_attributes a = {.bilinear = layer->values[INTERPOLATION].text[0] == 'b'};
-    if (!bwi_layer_expect(graph, layer, x, 3) || !bwi_layer_pair(graph, layer, SIZE, NULL, a.size)) {
+    if (!bwi_layer_pair(graph, layer, SIZE, NULL, a.size)) {
         return NULL;
     }
     return bwi_graph_add(graph, &bwi_op_upsample2d, layer->name, &a, sizeof a, &x, 1, NULL, 0);
 }
 
-const bwi_layer_row bwi_layer_upsampling2d = {
-    "UpSampling2D", "up_sampling2d", "upsampling2d up_sampling2d", up_arguments, UP_COUNT, build_up, false};
+const bwi_layer_row bwi_layer_upsampling2d = {"UpSampling2D", "up_sampling2d", "upsampling2d up_sampling2d", up_arguments, UP_COUNT,
+                                              build_up,       BWI_LAYER_IMAGE};

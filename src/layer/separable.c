@@ -49,30 +49,26 @@ enum {
 static const bwi_argument line_arguments[COUNT] = ARGUMENTS("valid same causal");
 static const bwi_argument image_arguments[COUNT] = ARGUMENTS("valid same");
 
-/* The sizes of a kernel: those of the image or line, then these two. */
-static bwi_shape kernel_shape(const int64_t size[2], int ndim, int64_t in, int64_t out)
-{
-    bwi_shape line = {.ndim = 3, .extent = {size[1], in, out}}, image = {.ndim = 4, .extent = {size[0], size[1], in, out}};
-    return ndim == 2 ? line : image;
-}
-
 /* Strides, padding and dilation belong to the depthwise part. */
-static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *x, int ndim)
+static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
 {
+    (void)input_count;
+    bw_node *x = inputs[0];
+    int ndim = x->shape.ndim;
     const bwi_argument_value *v = layer->values;
     bwi_conv2d_attributes depthwise = {.groups = 1},
                           pointwise = {
                               .filters = v[FILTERS].integer, .kernel = {1, 1}, .strides = {1, 1}, .dilation = {1, 1}, .groups = 1};
     bwi_convolution_indices at = {.strides = STRIDES, .padding = PADDING, .dilation = DILATION_RATE};
-    if (!bwi_layer_expect(graph, layer, x, ndim) || !bwi_convolution_sizes(graph, layer, ndim, KERNEL_SIZE, &at, &depthwise)) {
+    if (!bwi_convolution_sizes(graph, layer, ndim, KERNEL_SIZE, &at, &depthwise)) {
         return NULL;
     }
     int64_t channels = x->shape.extent[ndim - 1], multiplier = v[DEPTH_MULTIPLIER].integer;
     int64_t between = channels * multiplier, field = depthwise.kernel[0] * depthwise.kernel[1];
     depthwise.groups = channels;
     depthwise.filters = between;
-    bwi_shape deep = kernel_shape(depthwise.kernel, ndim, channels, multiplier);
-    bwi_shape wide = kernel_shape(pointwise.kernel, ndim, between, pointwise.filters);
+    bwi_shape deep = bwi_convolution_kernel(depthwise.kernel, ndim, channels, multiplier);
+    bwi_shape wide = bwi_convolution_kernel(pointwise.kernel, ndim, between, pointwise.filters);
     bwi_shape bias = {.ndim = 1, .extent = {pointwise.filters}};
     bwi_variable *first = bwi_layer_variable(graph, layer, "depthwise_kernel", &deep, DEPTHWISE_INITIALIZER, DEPTHWISE_REGULARIZER,
                                              field * channels, field * multiplier);
@@ -90,19 +86,7 @@ static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *x, int 
     return bwi_activation_add(graph, layer->name, node, v[ACTIVATION].text);
 }
 
-static bw_node *build_line(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
-{
-    (void)input_count;
-    return build(layer, graph, inputs[0], 2);
-}
-
-static bw_node *build_image(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
-{
-    (void)input_count;
-    return build(layer, graph, inputs[0], 3);
-}
-
 const bwi_layer_row bwi_layer_separable_conv1d = {
-    "SeparableConv1D", "separable_conv1d", "separable_conv1d", line_arguments, COUNT, build_line, 0};
+    "SeparableConv1D", "separable_conv1d", "separable_conv1d", line_arguments, COUNT, build, BWI_LAYER_LINE};
 const bwi_layer_row bwi_layer_separable_conv2d = {
-    "SeparableConv2D", "separable_conv2d", "separable_conv2d", image_arguments, COUNT, build_image, 0};
+    "SeparableConv2D", "separable_conv2d", "separable_conv2d", image_arguments, COUNT, build, BWI_LAYER_IMAGE};

@@ -1,6 +1,6 @@
 /*
- * Conv1DTranspose, Conv2DTranspose and Conv3DTranspose: a convolution's backward pass, by which decoders enlarge images, with a kernel (size, filters,
- * in), initialised by glorot_uniform, and a bias of zeros.
+ * Conv1DTranspose, Conv2DTranspose and Conv3DTranspose: a convolution's backward pass, by which decoders enlarge images, with a
+ * kernel (size, filters, in), initialised by glorot_uniform, and a bias of zeros.
  */
 #include "layer/internal.h"
 
@@ -60,26 +60,24 @@ static bool read_sizes(bwi_graph *graph, const bwi_layer *layer, int ndim, bwi_c
 }
 
 /* The bias is a node of its own, since the convolution's backward pass has none. */
-static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *x, int ndim)
+static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
 {
+    (void)input_count;
+    bw_node *x = inputs[0];
+    int ndim = x->shape.ndim;
     const bwi_argument_value *v = layer->values;
     bwi_conv2d_transpose_attributes a = {.filters = v[FILTERS].integer};
-    if (!bwi_layer_expect(graph, layer, x, ndim) || !read_sizes(graph, layer, ndim, &a)) {
+    if (!read_sizes(graph, layer, ndim, &a)) {
         return NULL;
     }
     int64_t channels = x->shape.extent[ndim - 1], field = a.kernel[0] * a.kernel[1] * (ndim == 4 ? a.kernel[2] : 1);
-    bwi_shape line = {.ndim = 3, .extent = {a.kernel[1], a.filters, channels}};
-    bwi_shape image = {.ndim = 4, .extent = {a.kernel[0], a.kernel[1], a.filters, channels}};
-    bwi_shape volume = {.ndim = 5, .extent = {a.kernel[2], a.kernel[0], a.kernel[1], a.filters, channels}};
-    bwi_variable *kernel = bwi_layer_variable(graph, layer, "kernel",
-                                              ndim == 2   ? &line
-                                              : ndim == 3 ? &image
-                                                          : &volume,
-                                              KERNEL_INITIALIZER, KERNEL_REGULARIZER, field * a.filters, field * channels);
+    bwi_shape shape = bwi_convolution_kernel(a.kernel, ndim, a.filters, channels);
+    bwi_variable *kernel = bwi_layer_variable(graph, layer, "kernel", &shape, KERNEL_INITIALIZER, KERNEL_REGULARIZER,
+                                              field * a.filters, field * channels);
     bw_node *node = bwi_graph_add(graph, ndim == 4 ? &bwi_op_conv3d_transpose : &bwi_op_conv2d_transpose, layer->name, &a, sizeof a,
                                   &x, 1, &kernel, 1);
     if (v[USE_BIAS].flag) {
-        bwi_shape shape = {.ndim = 1, .extent = {a.filters}};
+        shape = (bwi_shape){.ndim = 1, .extent = {a.filters}};
         bwi_variable *bias =
             bwi_layer_variable(graph, layer, "bias", &shape, BIAS_INITIALIZER, BIAS_REGULARIZER, a.filters, a.filters);
         bwi_channel_affine_attributes center = {.center = true};
@@ -88,27 +86,9 @@ static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *x, int 
     return bwi_activation_add(graph, layer->name, node, v[ACTIVATION].text);
 }
 
-static bw_node *build_line(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
-{
-    (void)input_count;
-    return build(layer, graph, inputs[0], 2);
-}
-
-static bw_node *build_image(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
-{
-    (void)input_count;
-    return build(layer, graph, inputs[0], 3);
-}
-
-static bw_node *build_volume(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
-{
-    (void)input_count;
-    return build(layer, graph, inputs[0], 4);
-}
-
 const bwi_layer_row bwi_layer_conv1d_transpose = {
-    "Conv1DTranspose", "conv1d_transpose", "conv1d_transpose", arguments, COUNT, build_line, 0};
+    "Conv1DTranspose", "conv1d_transpose", "conv1d_transpose", arguments, COUNT, build, BWI_LAYER_LINE};
 const bwi_layer_row bwi_layer_conv2d_transpose = {
-    "Conv2DTranspose", "conv2d_transpose", "conv2d_transpose", arguments, COUNT, build_image, 0};
+    "Conv2DTranspose", "conv2d_transpose", "conv2d_transpose", arguments, COUNT, build, BWI_LAYER_IMAGE};
 const bwi_layer_row bwi_layer_conv3d_transpose = {
-    "Conv3DTranspose", "conv3d_transpose", "conv3d_transpose", arguments, COUNT, build_volume, 0};
+    "Conv3DTranspose", "conv3d_transpose", "conv3d_transpose", arguments, COUNT, build, BWI_LAYER_VOLUME};

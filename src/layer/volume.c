@@ -1,7 +1,7 @@
 /*
  * Pooling, padding, cropping and upsampling of volumes (depth, height, width, channels), such as the frames of a video. Each goes
- * axis by axis, so two nodes on images do it: one that looks at the width alone, with all rows of all frames as the height, and one that
- * looks at depth and height, with whole rows as channels. Maxima look at the width first, so that the first of equals in the order of
+ * axis by axis, so two nodes on images do it: one that looks at the width alone, with all rows of all frames as the height, and one
+ * that looks at depth and height, with whole rows as channels. Maxima look at the width first, so that the first of equals in the order of
  * memory wins, as in Keras.
  */
 #include "layer/internal.h"
@@ -66,8 +66,7 @@ static bw_node *pool(const bwi_layer *layer, bwi_graph *graph, bw_node *x, const
 {
     int64_t size[3], strides[3]; /* height, width, depth */
     bool same = layer->values[PADDING].text[0] == 's';
-    if (!bwi_layer_expect(graph, layer, x, 4) || !bwi_layer_sizes(graph, layer, 4, POOL_SIZE, NULL, size) ||
-        !bwi_layer_sizes(graph, layer, 4, STRIDES, size, strides)) {
+    if (!bwi_layer_sizes(graph, layer, 4, POOL_SIZE, NULL, size) || !bwi_layer_sizes(graph, layer, 4, STRIDES, size, strides)) {
         return NULL;
     }
     bwi_pool2d_attributes width = {.window = {1, size[1]}, .strides = {1, strides[1]}, .same = same};
@@ -91,9 +90,6 @@ static bw_node *build_average(const bwi_layer *layer, bwi_graph *graph, bw_node 
 /* One window covers everything, so all positions may stand in a row. */
 static bw_node *pool_all(const bwi_layer *layer, bwi_graph *graph, bw_node *x, const bwi_op *op)
 {
-    if (!bwi_layer_expect(graph, layer, x, 4)) {
-        return NULL;
-    }
     const int64_t *e = x->shape.extent;
     bwi_shape image = {.ndim = 3, .extent = {e[0] * e[1], e[2], e[3]}}, kept = {.ndim = 4, .extent = {1, 1, 1, e[3]}};
     bwi_shape flat = {.ndim = 1, .extent = {e[3]}};
@@ -122,9 +118,6 @@ static bw_node *build_global_average(const bwi_layer *layer, bwi_graph *graph, b
 static bw_node *border(const bwi_layer *layer, bwi_graph *graph, bw_node *x, int64_t sign)
 {
     const bwi_argument_value *v = &layer->values[AMOUNT];
-    if (!bwi_layer_expect(graph, layer, x, 4)) {
-        return NULL;
-    }
     if (v->count != 1 && v->count != 3 && v->count != 6) {
         return bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT,
                               "layer %s: %s: expected one number, three, or three pairs (before, after), got %d", layer->name,
@@ -156,7 +149,7 @@ static bw_node *build_up(const bwi_layer *layer, bwi_graph *graph, bw_node *cons
 {
     (void)input_count;
     int64_t size[3]; /* height, width, depth */
-    if (!bwi_layer_expect(graph, layer, inputs[0], 4) || !bwi_layer_sizes(graph, layer, 4, AMOUNT, NULL, size)) {
+    if (!bwi_layer_sizes(graph, layer, 4, AMOUNT, NULL, size)) {
         return NULL;
     }
     bwi_upsample2d_attributes width = {.size = {1, size[1]}}, depth = {.size = {size[2], size[0]}};
@@ -164,26 +157,24 @@ static bw_node *build_up(const bwi_layer *layer, bwi_graph *graph, bw_node *cons
     return along_depth(layer, graph, node, &bwi_op_upsample2d, &depth, sizeof depth);
 }
 
-const bwi_layer_row bwi_layer_maxpool3d = {
-    "MaxPooling3D", "max_pooling3d", "maxpool3d max_pooling3d", pool_arguments, POOL_COUNT, build_max, 0};
-const bwi_layer_row bwi_layer_avgpool3d = {
-    "AveragePooling3D", "average_pooling3d", "avgpool3d average_pooling3d", average_arguments, POOL_COUNT, build_average, 0};
-const bwi_layer_row bwi_layer_global_maxpool3d = {"GlobalMaxPooling3D",
-                                                  "global_max_pooling3d",
-                                                  "global_maxpool3d global_max_pooling3d",
-                                                  global_arguments,
-                                                  GLOBAL_COUNT,
-                                                  build_global_max,
-                                                  0};
+const bwi_layer_row bwi_layer_maxpool3d = {"MaxPooling3D", "max_pooling3d", "maxpool3d max_pooling3d", pool_arguments,
+                                           POOL_COUNT,     build_max,       BWI_LAYER_VOLUME};
+const bwi_layer_row bwi_layer_avgpool3d = {"AveragePooling3D", "average_pooling3d", "avgpool3d average_pooling3d",
+                                           average_arguments,  POOL_COUNT,          build_average,
+                                           BWI_LAYER_VOLUME};
+const bwi_layer_row bwi_layer_global_maxpool3d = {
+    "GlobalMaxPooling3D", "global_max_pooling3d", "global_maxpool3d global_max_pooling3d", global_arguments, GLOBAL_COUNT,
+    build_global_max,     BWI_LAYER_VOLUME};
 const bwi_layer_row bwi_layer_global_avgpool3d = {"GlobalAveragePooling3D",
                                                   "global_average_pooling3d",
                                                   "global_avgpool3d global_average_pooling3d",
                                                   global_arguments,
                                                   GLOBAL_COUNT,
                                                   build_global_average,
-                                                  0};
-const bwi_layer_row bwi_layer_zero_padding3d = {
-    "ZeroPadding3D", "zero_padding3d", "zero_padding3d", padding_arguments, COUNT, build_padding, 0};
-const bwi_layer_row bwi_layer_cropping3d = {"Cropping3D", "cropping3d", "cropping3d", cropping_arguments, COUNT, build_cropping, 0};
-const bwi_layer_row bwi_layer_upsampling3d = {
-    "UpSampling3D", "up_sampling3d", "upsampling3d up_sampling3d", up_arguments, COUNT, build_up, 0};
+                                                  BWI_LAYER_VOLUME};
+const bwi_layer_row bwi_layer_zero_padding3d = {"ZeroPadding3D", "zero_padding3d", "zero_padding3d", padding_arguments,
+                                                COUNT,           build_padding,    BWI_LAYER_VOLUME};
+const bwi_layer_row bwi_layer_cropping3d = {"Cropping3D", "cropping3d",   "cropping3d",    cropping_arguments,
+                                            COUNT,        build_cropping, BWI_LAYER_VOLUME};
+const bwi_layer_row bwi_layer_upsampling3d = {"UpSampling3D", "up_sampling3d", "upsampling3d up_sampling3d", up_arguments, COUNT,
+                                              build_up,       BWI_LAYER_VOLUME};

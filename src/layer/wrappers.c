@@ -13,7 +13,7 @@ static bw_node *build_inner(const bwi_layer *outer, const bwi_layer *inner, cons
     bwi_layer named = *inner;
     int before = graph->variable_count;
     snprintf(named.name, sizeof named.name, "%s", outer->name);
-    bw_node *node = inner->row->build(&named, graph, &x, 1);
+    bw_node *node = bwi_layer_nodes(&named, graph, &x, 1);
     for (int v = before; v < graph->variable_count; v++) {
         bwi_variable *variable = graph->variables[v];
         char own[sizeof variable->name], group[sizeof variable->place];
