@@ -20,9 +20,9 @@ size_t cli_tables_bytes(const bw_memory_facts *memory)
 }
 
 /* Returns the bytes needed by a system that takes the whole batch through each layer, not counting its tables; 0: not known.
- * *tables is the size of Batchwise's tables. A failure here must not fail the training: bw_model_describe clears the pending
- * one. */
-static size_t whole_batch(const cli_result *result, int64_t *batch, size_t *tables)
+ * *growing are the bytes of Batchwise's plan that grow with the batch or the model, unlike tables and buffers. A failure here must not
+ * fail the training: bw_model_describe clears the pending one. */
+static size_t whole_batch(const cli_result *result, int64_t *batch, size_t *growing)
 {
     int64_t samples = bw_dataset_count(result->training);
     *batch = result->batch > 0 && result->batch < samples ? result->batch : samples;
@@ -33,7 +33,7 @@ static size_t whole_batch(const cli_result *result, int64_t *batch, size_t *tabl
         return 0;
     }
     bw_memory_facts memory = bw_plan_facts(plan);
-    *tables = cli_tables_bytes(&memory);
+    *growing = memory.peak_bytes - cli_tables_bytes(&memory);
     bw_plan_free(plan);
     return memory.whole_batch_bytes;
 }
@@ -158,7 +158,7 @@ void cli_result_text_columns(cli_json *json, const bw_dataset *dataset)
 void cli_result_json(const cli_result *result)
 {
     int64_t batch;
-    size_t tables;
+    size_t growing;
     bw_run_facts facts = bw_history_facts(result->history);
     cli_json json = {.file = stdout};
     cli_json_object(&json, NULL);
@@ -169,7 +169,7 @@ void cli_result_json(const cli_result *result)
     cli_json_real(&json, "samples_per_s", cli_result_speed(result));
     cli_json_bytes(&json, "peak_bytes", facts.peak_bytes);
     cli_json_bytes(&json, "planned_bytes", facts.planned_bytes);
-    cli_json_bytes(&json, "whole_batch_bytes", whole_batch(result, &batch, &tables));
+    cli_json_bytes(&json, "whole_batch_bytes", whole_batch(result, &batch, &growing));
     cli_json_bytes(&json, "process_bytes", facts.process_bytes);
     cli_json_bytes(&json, "code_bytes", facts.code_bytes);
     cli_json_bytes(&json, "mapped_bytes", facts.mapped_bytes);
@@ -228,7 +228,7 @@ void cli_result_print(const cli_result *result)
     bw_run_facts facts = bw_history_facts(history);
     char peak[CLI_BYTES_TEXT], planned[CLI_BYTES_TEXT], whole[CLI_BYTES_TEXT], seconds[CLI_SECONDS_TEXT];
     int64_t batch;
-    size_t tables = 0, bytes = whole_batch(result, &batch, &tables);
+    size_t growing = 0, bytes = whole_batch(result, &batch, &growing);
     if (bw_history_epochs(history) > 0) {
         print_last_epoch(history);
     }
@@ -239,9 +239,9 @@ void cli_result_print(const cli_result *result)
     if (bytes > 0) {
         printf("; a system that holds a whole batch of %" PRId64 " needs %s", batch, cli_bytes_text(whole, bytes));
     }
-    if (bytes > 0 && bytes < facts.planned_bytes &&
-        tables > facts.planned_bytes / 2) { /* a small model, where the comparison would be unfair */
-        printf(" without its tables, which are %s of the plan here and do not grow with the batch", cli_bytes_text(whole, tables));
+    if (bytes > 0 && bytes < facts.planned_bytes && growing < facts.planned_bytes / 2) { /* the comparison would be unfair */
+        printf(" without its tables and buffers, which are %s of the plan here and do not grow with the batch",
+               cli_bytes_text(whole, facts.planned_bytes - growing));
     }
     putchar('\n');
     printf("weights %016" PRIx64 " (the same on any number of workers)\n", bw_model_hash(result->model));

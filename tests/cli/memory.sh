@@ -94,7 +94,9 @@ images?n=64&shape=4x4x1&classes=2 flatten dense(2,softmax)
 images?n=64&shape=4x4x1&classes=2 maxpool2d(2) flatten dense(2,softmax)
 END
 run train --model 'dense(2,softmax)' --data 'synth:images?n=64&shape=4&classes=2' --epochs 1 --quiet
-expect_pattern out '^peak memory .* needs .* without its tables, which are .* of the plan here and do not grow with the batch$' 'a tiny model'
+expect_pattern out '^peak memory .* needs .* without its tables and buffers, which are .* of the plan here and do not grow with the batch$' 'a tiny model'
+run train --model 'flatten dense(2,softmax)' --data images --validation images --save-best tiny.keras --epochs 1 --quiet
+expect_pattern out '^peak memory .* without its tables and buffers, which are .* of the plan here' 'a tiny model with images and validation'
 
 # In a control group of its own. Version 1 or 2, at the root of what is seen here.
 if [ -d /sys/fs/cgroup/memory ]; then

@@ -23,3 +23,12 @@ with h5py.File(os.path.join(here, "parts.h5"), "w") as file:
 arrays["x_val"], arrays["y_val"] = part(2, 200)
 np.savez_compressed(os.path.join(here, "three_parts.npz"), **arrays)
 np.savez(os.path.join(here, "one_part.npz"), x_train=arrays["x_train"], y_train=arrays["y_train"])
+
+# Arrays that are no samples, which readers name: weights under Keras's name, and a target of no part.
+plain = {"x": arrays["x_train"], "y": arrays["y_train"], "sample_weight": np.ones(6, np.float32), "classes": np.arange(2)}
+np.savez(os.path.join(here, "unread.npz"), **plain)
+np.savez(os.path.join(here, "unread_part.npz"), y_extra=arrays["y_train"], x_train=arrays["x_train"], y_train=arrays["y_train"])
+with h5py.File(os.path.join(here, "unread.h5"), "w") as file:
+    for name, values in plain.items():
+        file[name] = values
+    file["group/more"] = plain["classes"]

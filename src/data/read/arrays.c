@@ -1,5 +1,6 @@
 /* Samples from arrays in memory. The arrays are views and are used in place, so nothing is copied. */
 #include "data/read/read.h"
+#include "format/format.h"
 
 #include <string.h>
 
@@ -71,6 +72,27 @@ bw_status bwi_part_choose(bw_context *ctx, const char *path, const bw_read_optio
     }
     bwi_log(ctx, BW_LOG_INFO, "%s: x_%s and y_%s are read", path, names[*chosen], names[*chosen]);
     return BW_OK;
+}
+
+void bwi_unread_add(bwi_unread *unread, const char *name, size_t length)
+{
+    char quoted[BWI_QUOTE_SIZE];
+    size_t used = strlen(unread->names);
+    bwi_quote(quoted, name, length);
+    if (used + strlen(quoted) + sizeof ", ..." < sizeof unread->names) {
+        snprintf(unread->names + used, sizeof unread->names - used, "%s%s", used ? ", " : "", quoted);
+    } else if (!unread->cut) {
+        snprintf(unread->names + used, sizeof unread->names - used, ", ...");
+        unread->cut = true;
+    }
+}
+
+void bwi_unread_report(bw_context *ctx, const char *path, const bwi_unread *unread)
+{
+    if (unread->names[0]) {
+        bwi_log(ctx, BW_LOG_WARNING, "%s: arrays that are not read: %s; samples are x, y and w (weights), or x_<name> and so on",
+                path, unread->names);
+    }
 }
 
 bool bw_dataset_has_part(const bw_dataset *dataset, const char *part)

@@ -126,6 +126,20 @@ static bw_status find_parts(reading *r)
     return bwi_part_choose(r->ctx, r->path, r->options, r->root->parts, &r->part);
 }
 
+/* Names the datasets that are no samples, unless the caller has chosen some by name; those in groups belong to something else. */
+static void report_unread(const reading *r)
+{
+    bwi_unread unread = {.cut = false};
+    for (int i = 0; i < bwi_hdf5_count(r->file); i++) {
+        const char *name = bwi_hdf5_at(r->file, i)->name;
+        bool field = strchr("xyw", name[0]) && (!name[1] || (name[1] == '_' && name[2]));
+        if (!strchr(name, '/') && (!field || (r->part && !bwi_part_of(name + 2, strlen(name + 2))))) {
+            bwi_unread_add(&unread, name, strlen(name));
+        }
+    }
+    bwi_unread_report(r->ctx, r->path, &unread);
+}
+
 static bw_status read_fields(reading *r)
 {
     const char *const asked[] = {r->options->input, r->options->target, NULL};
@@ -143,6 +157,9 @@ static bw_status read_fields(reading *r)
         } else if (asked[role][0]) {
             status = add_asked(r, (bwi_role)role, asked[role]);
         }
+    }
+    if (status == BW_OK && !asked[BWI_ROLE_INPUT] && !asked[BWI_ROLE_TARGET]) {
+        report_unread(r);
     }
     snprintf(where, sizeof where, "%.*s: ", (int)sizeof where - 3, r->path);
     return status == BW_OK ? bwi_dataset_settle(r->root, where) : status;

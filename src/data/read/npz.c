@@ -83,12 +83,19 @@ static bw_status find_members(reading *r)
 {
     int64_t count = bwi_zip_count(r->zip);
     bool inputs = false;
+    bwi_unread unread = {.cut = false};
     for (int64_t i = 0; i < count; i++) {
         bwi_role role;
         const char *name, *member = bwi_zip_name(r->zip, i);
         size_t length;
         char quoted[BWI_QUOTE_SIZE];
-        if (!is_field(member, &role, &name, &length) || (r->part && bwi_part_of(name, length) != r->part)) {
+        bool field = is_field(member, &role, &name, &length);
+        if (!field || (r->part && !bwi_part_of(name, length))) {
+            size_t size = strlen(member);
+            bwi_unread_add(&unread, member, size > 4 && strcmp(member + size - 4, ".npy") == 0 ? size - 4 : size);
+            continue;
+        }
+        if (r->part && bwi_part_of(name, length) != r->part) {
             continue;
         }
         bwi_quote(quoted, member, strlen(member));
@@ -114,6 +121,7 @@ static bw_status find_members(reading *r)
         r->members[r->fields++] = i;
     }
     if (inputs) {
+        bwi_unread_report(r->ctx, r->path, &unread);
         return BW_OK;
     }
     char found[512];

@@ -32,6 +32,15 @@ unsigned bwi_part_of(const char *name, size_t length);
  * read. */
 bw_status bwi_part_choose(bw_context *ctx, const char *path, const bw_read_options *options, unsigned found, unsigned *chosen);
 
+/* The arrays of a file that are no samples, which are named once: a misspelt one would go unnoticed. */
+typedef struct bwi_unread {
+    char names[256];
+    bool cut; /* there are more */
+} bwi_unread;
+
+void bwi_unread_add(bwi_unread *unread, const char *name, size_t length);
+void bwi_unread_report(bw_context *ctx, const char *path, const bwi_unread *unread);
+
 /* Finds role and name of a field called x, y_<name> and so on; if it is none of them, the message says what is expected. */
 bw_status bwi_field_parse(bw_context *ctx, const char *text, bwi_role *role, const char **name);
 

@@ -50,6 +50,37 @@ static void test_parts(void **state)
     bw_close(ctx);
 }
 
+/* A misspelt array would otherwise go unnoticed; datasets in groups of HDF5 and those of other parts are no misspelling. */
+static void test_unread(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *file, *expected;
+    } cases[] = {
+        {"unread.npz", "unread.npz: arrays that are not read: 'sample_weight', 'classes'; samples are x, y and w (weights)"},
+        {"unread.h5", "unread.h5: arrays that are not read: 'classes', 'sample_weight'; samples are x, y and w (weights)"},
+        {"unread_part.npz", "unread_part.npz: arrays that are not read: 'y_extra'; samples"},
+        {"parts.npz", NULL},
+        {"parts.h5", NULL},
+        {"float32_stored.npz", NULL}};
+    for (size_t i = 0; i < BWI_COUNT(cases); i++) {
+        bw_context *ctx = open_context(1);
+        assert_non_null(read_fixture(ctx, cases[i].file, NULL));
+        if (cases[i].expected) {
+            assert_contains(logged, cases[i].expected);
+        } else {
+            assert_null(strstr(logged, "not read"));
+        }
+        bw_close(ctx);
+    }
+    bw_context *ctx = open_context(1);
+    bw_read_options options = BW_READ_OPTIONS_DEFAULT;
+    options.target = "classes"; /* chosen by name: of other lengths here, but nothing is called unread */
+    (void)read_fixture(ctx, "unread.h5", &options);
+    assert_null(strstr(logged, "not read"));
+    bw_close(ctx);
+}
+
 /* All samples by 4 in one epoch, by 6 in the next, and by 4 again. */
 static void test_passes(void **state)
 {
@@ -81,6 +112,6 @@ static void test_passes(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_parts), cmocka_unit_test(test_passes)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_parts), cmocka_unit_test(test_unread), cmocka_unit_test(test_passes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
