@@ -140,6 +140,7 @@ static void report_unread(const reading *r)
     bwi_unread_report(r->ctx, r->path, &unread);
 }
 
+/* Datasets that the caller names take the place of x and y; an empty name for the target means that there is none. */
 static bw_status read_fields(reading *r)
 {
     const char *const asked[] = {r->options->input, r->options->target, NULL};

@@ -145,6 +145,8 @@ static void test_mistakes(void **state)
     options.header = BW_HEADER_YES;
     refuse("a,b\n", &options, BW_INVALID_ARGUMENT, "holds no samples");
     refuse("a,b\nc,d\n", NULL, BW_INVALID_ARGUMENT, "cannot tell whether the first line, 'a,b', is a header");
+    refuse("A title\nof two lines\na,b\n1,2\n", NULL, BW_INVALID_ARGUMENT,
+           "no column has numbers; say so (--header or --no-header), or skip a title (--skip-rows)");
     refuse("1,2,3\n4,5\n7,8,9\n", NULL, BW_INVALID_ARGUMENT, "a.csv: line 2: 2 fields, expected 3");
     refuse("1,2,3\n4,5,6,7\n", NULL, BW_INVALID_ARGUMENT, "a.csv: line 2: 4 fields, expected 3");
     refuse("1,2,3\n4,\"5,6\n", NULL, BW_INVALID_ARGUMENT, "line 2: a quote is not closed");

@@ -186,16 +186,16 @@ static bw_status find_header(csv_table *table, const char *first, const char *en
     if (one.texts == 0 && one.counts && one.fields > 2) {
         table->header = true;
         bwi_log(table->ctx, BW_LOG_WARNING,
-                "%s: the first line, %s, counts the columns and is taken as a header; say 'no header' if it is a sample",
+                "%s: the first line, %s, counts the columns and is taken as a header; say --no-header if it is a sample",
                 table->path, quoted);
     } else if (one.texts > 0 && second < end && text_over_number(dialect, first, second, end)) {
         table->header = true;
         bwi_log(table->ctx, BW_LOG_INFO, "%s: the first line is a header: %s", table->path, quoted);
     } else if (one.texts > 0 && one.numbers == 0 && (second == end || look_at(dialect, second, end).numbers == 0)) {
-        return bwi_fail(
-            table->ctx, BW_INVALID_ARGUMENT,
-            "%s: cannot tell whether the first line, %s, is a header: no column has numbers; say 'header' or 'no header'",
-            table->path, quoted);
+        return bwi_fail(table->ctx, BW_INVALID_ARGUMENT,
+                        "%s: cannot tell whether the first line, %s, is a header: no column has numbers; say so (--header or "
+                        "--no-header), or skip a title (--skip-rows)",
+                        table->path, quoted);
     } else {
         bwi_log(table->ctx, BW_LOG_INFO, "%s: no header; the first line is a sample", table->path);
     }
