@@ -1,5 +1,5 @@
 /*
- * Memory that may be larger than the machine's: up to a limit it is plain memory, beyond it the pages of a temporary file, which
+ * Memory that may be larger than the machine's: up to a limit it is ordinary memory, beyond it the pages of a temporary file, which
  * the system writes out when it needs memory. The file has no name, so nothing is left behind, however the process ends. Its blocks
  * are taken from the disk before they are used: a full disk is a status here, and never a signal later.
  */
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define NAME_TRIES 100
-#define PLAIN ((size_t)64 << 20) /* so much is always plain memory */
+#define ALWAYS ((size_t)64 << 20) /* up to this it is always ordinary memory */
 
 static const char *folder(void)
 {
@@ -50,7 +50,7 @@ static bool beyond(bw_context *ctx, const bwi_backing *backing, size_t bytes)
     if (ctx->backing_limit) {
         return bytes > ctx->backing_limit;
     }
-    return bytes > PLAIN && bytes > bwi_memory_available(ctx) / 2;
+    return bytes > ALWAYS && bytes > bwi_memory_available(ctx) / 2;
 }
 
 static bw_status fail_file(bw_context *ctx, size_t bytes, int code, const char *what)
@@ -109,7 +109,7 @@ bw_status bwi_backing_grow(bw_context *ctx, bwi_backing *backing, size_t used, s
     if (beyond(ctx, backing, bytes)) {
         return map_file(ctx, backing, used, bytes, what);
     }
-    if (bytes > PLAIN && bytes > bwi_memory_available(ctx)) {
+    if (bytes > ALWAYS && bytes > bwi_memory_available(ctx)) {
         return bwi_fail(ctx, BW_RESOURCE_EXHAUSTED, "%s: needs %s of memory, %s are available", what,
                         bwi_format_bytes(needed, bytes), bwi_format_bytes(there, bwi_memory_available(ctx)));
     }

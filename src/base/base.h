@@ -208,7 +208,7 @@ struct bw_context {
     atomic_uint shrunk;   /* pages of mapped files that are gone (shrink.c) */
     unsigned shrunk_told; /* those of them that a failure has told of */
     atomic_size_t allocated;
-    size_t backing_limit; /* bytes of a backing that are plain memory; 0: half of what is available. For tests */
+    size_t backing_limit; /* bytes of a backing that are ordinary memory; 0: half of what is available. For tests */
     bool closing;         /* what is destroyed now must not look at other objects: they may be gone */
     bool pending;         /* a failure that nobody has been told of yet */
     bw_error error;       /* its texts are the next ones, or NULL */
@@ -249,7 +249,7 @@ int64_t bwi_file_read_whole(bw_context *ctx, const char *path, size_t limit, bwi
 bw_status bwi_file_append(bw_context *ctx, const char *path, int64_t *at, const void *data, size_t size);
 /* Writes to a temporary name beside `path`, syncs, renames, syncs the folder: the old file or the new, never a part. */
 bw_status bwi_file_write(bw_context *ctx, const char *path, const void *data, size_t size);
-/* Takes bytes, one piece after another. */
+/* Takes bytes, one block after another. */
 typedef struct bwi_byte_sink {
     bw_status (*put)(void *user, const void *data, size_t size);
     void *user;
@@ -383,7 +383,7 @@ int64_t bwi_permute(uint64_t seed, uint64_t epoch, int64_t count, int64_t i);
 void bwi_permute_all(uint64_t seed, uint64_t epoch, int64_t count, int64_t *positions, int64_t n);
 /* A 64-bit hash of bytes, the same across versions and machines. */
 uint64_t bwi_hash(uint64_t seed, const void *bytes, size_t size);
-/* The same of `size` bytes that come in pieces, each but the last a multiple of 8 bytes. */
+/* The same of `size` bytes that come in blocks, each but the last a multiple of 8 bytes. */
 uint64_t bwi_hash_begin(uint64_t seed, size_t size);
 uint64_t bwi_hash_add(uint64_t hash, const void *bytes, size_t size);
 uint64_t bwi_hash_end(uint64_t hash);

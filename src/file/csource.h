@@ -1,5 +1,5 @@
 /*
- * C source that predicts: declarations that csource.c (the file and its memory) shares with the writers of operators
+ * C source that predicts: declarations that csource.c (the file) and csource_memory.c share with the writers of operators
  * (csource_ops.c, csource_spatial.c). A node becomes a block of loops that reads x (x0, x1, ... if it has several inputs) and
  * writes y.
  */
@@ -66,5 +66,11 @@ typedef struct bwi_csource_row {
 } bwi_csource_row;
 
 extern const bwi_csource_row bwi_csource_ops[], bwi_csource_spatial[]; /* each ends with NULL */
+
+/* Memory (csource_memory.c): the writer of an operator, NULL if there is none; whether a node's values are those of its input; and the
+ * places of all values. */
+const bwi_csource_row *bwi_csource_row_of(const bwi_op *op);
+bool bwi_csource_is_view(const bw_node *node);
+bw_status bwi_csource_lay(bwi_csource *s);
 
 #endif

@@ -1,4 +1,4 @@
-/* Writes the values of variables piece by piece, so that a file needs little memory however large the model is. */
+/* Writes the values of variables block by block, so that a file needs little memory however large the model is. */
 #include "file/internal.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /*
- * gzip: unpacks mapped bytes, or those of a pipe, piece by piece; the only file that includes zlib. Files of several members (as
+ * gzip: unpacks mapped bytes, or those of a pipe, block by block; the only file that includes zlib. Files of several members (as
  * bgzip and concatenation make them) are one stream. zlib's own memory comes from the context.
  */
 #include "format/internal.h"

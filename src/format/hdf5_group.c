@@ -8,30 +8,30 @@
 
 enum { LEVEL_LIMIT = 16, TREE_HEAD = 24, NODE_SYMBOLS = 0, SYMBOL_HEAD = 8, SYMBOL = 40, SOFT = 2 };
 
-typedef struct walk {
+typedef struct visitor {
     h5_file *file;
     h5_part names; /* of a table of symbols */
     bwi_h5_link_visit *visit;
     void *user;
     bool stopped;
     const char *wrong;
-} walk;
+} visitor;
 
-static void visit_link(walk *w, const h5_link *link)
+static void visit_link(visitor *w, const h5_link *link)
 {
     w->stopped = w->stopped || !w->visit(w->user, link);
 }
 
 /* ---- A table of symbols ---- */
 
-static bool open_names(walk *w, uint64_t address)
+static bool open_names(visitor *w, uint64_t address)
 {
     h5_part head;
     return bwi_h5_look(w->file, address, 32, &head) && memcmp(head.data, "HEAP", 4) == 0 && head.data[4] == 0 &&
            bwi_h5_cut(&w->file->bytes, bwi_h5_number(head.data + 24, 8), bwi_h5_number(head.data + 8, 8), &w->names);
 }
 
-static bool visit_symbol(walk *w, const unsigned char *symbol)
+static bool visit_symbol(visitor *w, const unsigned char *symbol)
 {
     uint64_t at = bwi_h5_number(symbol, 8);
     if (at >= w->names.size) {
@@ -48,7 +48,7 @@ static bool visit_symbol(walk *w, const unsigned char *symbol)
     return true;
 }
 
-static bool walk_symbols(walk *w, uint64_t address)
+static bool walk_symbols(visitor *w, uint64_t address)
 {
     h5_part head, symbols;
     if (!bwi_h5_look(w->file, address, SYMBOL_HEAD, &head) || memcmp(head.data, "SNOD", 4) != 0 || head.data[4] != 1) {
@@ -68,7 +68,7 @@ static bool walk_symbols(walk *w, uint64_t address)
 
 /* Children and names alternate. Levels fall by one from node to child, so there can be no cycles. `level` is that of the node, or
  * -1 for any. */
-static bool walk_tree(walk *w, uint64_t address, int level)
+static bool walk_tree(visitor *w, uint64_t address, int level)
 {
     h5_part head, node;
     if (!bwi_h5_look(w->file, address, TREE_HEAD, &head) || memcmp(head.data, "TREE", 4) != 0 || head.data[4] != NODE_SYMBOLS ||
@@ -88,7 +88,7 @@ static bool walk_tree(walk *w, uint64_t address, int level)
     return true;
 }
 
-static void walk_table(walk *w, const h5_message *message)
+static void walk_table(visitor *w, const h5_message *message)
 {
     const unsigned char *at = message->data.data;
     if (message->data.size < 16 || !open_names(w, bwi_h5_number(at + 8, 8)) || !walk_tree(w, bwi_h5_number(at, 8), -1)) {
@@ -102,7 +102,7 @@ static void walk_table(walk *w, const h5_message *message)
  * is their lowest two. */
 static bool read_link(void *user, const h5_part *message)
 {
-    walk *w = user;
+    visitor *w = user;
     const unsigned char *at = message->data;
     h5_part name, length, address;
     h5_link link = {.hard = true};
@@ -140,7 +140,7 @@ static bool read_link(void *user, const h5_part *message)
     return !w->stopped;
 }
 
-static void walk_heap(walk *w, const h5_message *message)
+static void walk_heap(visitor *w, const h5_message *message)
 {
     const h5_part *data = &message->data;
     uint64_t at = 2 + (data->size > 1 && data->data[1] & 1 ? 8u : 0u);
@@ -158,7 +158,7 @@ static void walk_heap(walk *w, const h5_message *message)
 
 const char *bwi_h5_links_walk(h5_file *file, uint64_t address, bwi_h5_link_visit *visit, void *user)
 {
-    walk w = {.file = file, .visit = visit, .user = user};
+    visitor w = {.file = file, .visit = visit, .user = user};
     h5_header header;
     h5_message message;
     if (!bwi_h5_header_open(&header, file, address)) {

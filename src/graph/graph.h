@@ -40,7 +40,7 @@ struct bwi_packing {
     const bwi_kernels *kernels;
     void *object; /* private to the op */
     void (*pack)(const bwi_packing *packing, const float *keras_order, void *stored);
-    /* Gives `count` values from the one at `first` on, so that a large variable can be read in pieces. */
+    /* Gives `count` values from the one at `first` on, so that a large variable can be read in blocks. */
     void (*unpack)(const bwi_packing *packing, const void *stored, int64_t first, int64_t count, float *keras_order);
     void (*release)(const bwi_packing *packing); /* may be NULL */
 };

@@ -28,8 +28,8 @@ typedef struct board {
     bwi_hyperparameter list[MOST_HYPERPARAMETERS];
     int count, given; /* all of them, and those that the program gave */
     bool silent;      /* a write has failed */
-    void *room;       /* for a gradient */
-    int64_t room_floats;
+    void *staging;    /* for a gradient */
+    int64_t staging_floats;
     bw_model *model;   /* of the training that runs */
     double noise_last; /* the noise scale that was written last */
     char prefix[80];   /* of the variables' names */
@@ -221,15 +221,15 @@ static bool due(const board *b, int epoch)
     return b->options.histograms > 0 && epoch % b->options.histograms == 0 && !b->silent;
 }
 
-static void *room(bw_tensorboard *base, int epoch, int64_t floats)
+static void *staging(bw_tensorboard *base, int epoch, int64_t floats)
 {
     board *b = (board *)base;
-    if (due(b, epoch) && floats > b->room_floats) {
-        bwi_release(b->ctx, b->room);
-        b->room = bwi_try_allocate(b->ctx, (size_t)floats, sizeof(float));
-        b->room_floats = b->room ? floats : 0;
+    if (due(b, epoch) && floats > b->staging_floats) {
+        bwi_release(b->ctx, b->staging);
+        b->staging = bwi_try_allocate(b->ctx, (size_t)floats, sizeof(float));
+        b->staging_floats = b->staging ? floats : 0;
     }
-    return due(b, epoch) ? b->room : NULL;
+    return due(b, epoch) ? b->staging : NULL;
 }
 
 static void gradient(bw_tensorboard *base, const bwi_variable *variable, const void *sum, int64_t count, double divisor, int epoch)
@@ -366,14 +366,14 @@ static void end(bw_tensorboard *base, bw_status status)
         (void)flush(b);
         bwi_print(b->ctx->message, sizeof message, "%s", message);
     }
-    bwi_release(b->ctx, b->room);
-    b->room = NULL;
-    b->room_floats = 0;
+    bwi_release(b->ctx, b->staging);
+    b->staging = NULL;
+    b->staging_floats = 0;
     b->model = NULL;
 }
 
 static const bwi_observer_calls CALLS = {
-    .begin = begin, .room = room, .gradient = gradient, .every = every, .step = step, .epoch = epoch, .end = end};
+    .begin = begin, .staging = staging, .gradient = gradient, .every = every, .step = step, .epoch = epoch, .end = end};
 
 /* ---- Public functions ---- */
 
@@ -384,7 +384,7 @@ static void destroy(bwi_owned *object)
         bwi_release(b->ctx, b->streams[k].path);
         bwi_wire_free(&b->streams[k].events);
     }
-    bwi_release(b->ctx, b->room);
+    bwi_release(b->ctx, b->staging);
     bwi_release(b->ctx, b->folder);
 }
 

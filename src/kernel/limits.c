@@ -19,12 +19,12 @@ enum {
     NEAR_TIMES = 16,       /* how often these are read and written in a round */
     EXCHANGED = 1 << 15,   /* floats that a core takes over from another one in a round */
     MEETINGS = 100,        /* in a round */
-    TURNS = 9,             /* in which all numbers of cores are compared */
+    REPEATS = 9,           /* in which all numbers of cores are compared */
     SUMS_STRIDE = 16 * 32, /* floats, so that no two workers' sums share a cache line, or a pair of them */
     LEAST_TIMES = 8
 };
 static const double SECONDS = 0.08;         /* of one measurement */
-static const double TURN_SECONDS = 0.008;   /* of one number of cores in a turn */
+static const double REPEAT_SECONDS = 0.008; /* of one number of cores in a repeat */
 static const double LITTLE_DISTURBED = 0.7; /* with less, several cores were never there at the same time */
 static const double UNDISTURBED = 0.9; /* the share of the cores that the process has while nothing else runs; it never sleeps */
 static const size_t LEAST_STREAM = (size_t)64 << 20, MOST_STREAM = (size_t)512 << 20; /* bytes of both arrays */
@@ -159,7 +159,7 @@ static double mean_round(limits_run *run, int workers, bwi_work work)
 {
     double begin = bwi_now(), last = begin, used = cpu_seconds();
     int rounds = 0;
-    for (; rounds == 0 || last - begin < TURN_SECONDS; rounds++) {
+    for (; rounds == 0 || last - begin < REPEAT_SECONDS; rounds++) {
         bwi_pool_run(run->ctx, workers, work, run);
         run->at = (run->at + workers) % run->chunks;
         last = bwi_now();
@@ -176,19 +176,19 @@ static int by_size(const void *a, const void *b)
 }
 
 /* A step takes as long as its slowest worker, over and over, so here means count and not the best round. Whatever else the machine does
- * comes and goes: every number of cores is compared with one core in the same turn, and the median of the turns counts. */
+ * comes and goes: every number of cores is compared with one core in the same repeat, and the median of the repeats counts. */
 static void measure_growth(limits_run *run, bw_growth *growth, int count, bwi_work work, size_t place)
 {
-    double ratios[BW_MOST_GROWTHS][TURNS];
-    for (int turn = 0; turn < TURNS; turn++) {
+    double ratios[BW_MOST_GROWTHS][REPEATS];
+    for (int repeat = 0; repeat < REPEATS; repeat++) {
         double alone = mean_round(run, 1, work);
         for (int k = 0; k < count; k++) {
-            ratios[k][turn] = growth[k].cores > 1 ? growth[k].cores * alone / mean_round(run, growth[k].cores, work) : 1;
+            ratios[k][repeat] = growth[k].cores > 1 ? growth[k].cores * alone / mean_round(run, growth[k].cores, work) : 1;
         }
     }
     for (int k = 0; k < count; k++) {
-        qsort(ratios[k], TURNS, sizeof ratios[k][0], by_size);
-        double median = at_least(1, ratios[k][TURNS / 2]);
+        qsort(ratios[k], REPEATS, sizeof ratios[k][0], by_size);
+        double median = at_least(1, ratios[k][REPEATS / 2]);
         median = median < growth[k].cores ? median : growth[k].cores;
         memcpy((char *)&growth[k] + place, &median, sizeof median);
     }

@@ -44,7 +44,7 @@ static inline bwi_cell_widths bwi_cell_of(bwi_cell cell)
 #define BWI_RECURRENT_ROWS 6 /* rows of a sample's values in the scratch memory, each `units` wide */
 
 /* Offsets, in floats, of what a recurrent layer keeps. Steps follow each other: [steps][n][...]. States have one step more, the
- * first of which is zero. Without steps to keep, one is overwritten by the next, and of states there are two in turns. */
+ * first of which is zero. Without steps to keep, one is overwritten by the next, and of states there are two, used alternately. */
 typedef struct bwi_recurrent_places {
     int64_t first, second, beside, dropped, h, c, floats;
 } bwi_recurrent_places;

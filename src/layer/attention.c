@@ -335,22 +335,30 @@ static bw_node *build_group_query(const bwi_layer *layer, bwi_graph *graph, bw_n
 
 /* ---- Without projections ---- */
 
-enum { USE_SCALE, PLAIN_DROPOUT, PLAIN_SEED, PLAIN_CAUSAL, ADDITIVE_COUNT, SCORE_MODE = ADDITIVE_COUNT, PLAIN_COUNT };
+enum {
+    USE_SCALE,
+    UNPROJECTED_DROPOUT,
+    UNPROJECTED_SEED,
+    UNPROJECTED_CAUSAL,
+    ADDITIVE_COUNT,
+    SCORE_MODE = ADDITIVE_COUNT,
+    UNPROJECTED_COUNT
+};
 
-#define PLAIN(scaled)                                                                                                    \
-    [USE_SCALE] = {"use_scale", NULL, BWI_BOOL, scaled, 0, 0, NULL}, [PLAIN_DROPOUT] = {"dropout", NULL, BWI_FLOAT, "0", \
-                                                                                        0,         1,    NULL},          \
-    [PLAIN_SEED] = {"seed", NULL, BWI_INT, "", 0, 1e15, NULL}, [PLAIN_CAUSAL] = {"use_causal_mask",                      \
-                                                                                 NULL,                                   \
-                                                                                 BWI_BOOL,                               \
-                                                                                 "false",                                \
-                                                                                 0,                                      \
-                                                                                 0,                                      \
-                                                                                 NULL}
+#define UNPROJECTED(scaled)                                                                                                    \
+    [USE_SCALE] = {"use_scale", NULL, BWI_BOOL, scaled, 0, 0, NULL}, [UNPROJECTED_DROPOUT] = {"dropout", NULL, BWI_FLOAT, "0", \
+                                                                                              0,         1,    NULL},          \
+    [UNPROJECTED_SEED] = {"seed", NULL, BWI_INT, "", 0, 1e15, NULL}, [UNPROJECTED_CAUSAL] = {"use_causal_mask",                \
+                                                                                             NULL,                             \
+                                                                                             BWI_BOOL,                         \
+                                                                                             "false",                          \
+                                                                                             0,                                \
+                                                                                             0,                                \
+                                                                                             NULL}
 
-static const bwi_argument additive_arguments[ADDITIVE_COUNT] = {PLAIN("true")};
-static const bwi_argument plain_arguments[PLAIN_COUNT] = {
-    PLAIN("false"), [SCORE_MODE] = {"score_mode", NULL, BWI_TEXT, "dot", 0, 0, "dot concat"}};
+static const bwi_argument additive_arguments[ADDITIVE_COUNT] = {UNPROJECTED("true")};
+static const bwi_argument unprojected_arguments[UNPROJECTED_COUNT] = {
+    UNPROJECTED("false"), [SCORE_MODE] = {"score_mode", NULL, BWI_TEXT, "dot", 0, 0, "dot concat"}};
 
 /* As in Keras, only the value's mask hides keys, and the outputs of masked queries become zeros. */
 static bw_node *build_unprojected(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count,
@@ -367,11 +375,11 @@ static bw_node *build_unprojected(const bwi_layer *layer, bwi_graph *graph, bw_n
                                   .scores = scores,
                                   .masking = BWI_MASKING_SUBTRACT,
                                   .scale = 1,
-                                  .causal = v[PLAIN_CAUSAL].flag,
-                                  .dropout = rate_of(v[PLAIN_DROPOUT].number),
+                                  .causal = v[UNPROJECTED_CAUSAL].flag,
+                                  .dropout = rate_of(v[UNPROJECTED_DROPOUT].number),
                                   .factor = factor,
                                   .weight = weight};
-    a.stream = a.dropout > 0 ? bwi_layer_stream(layer, graph, &bwi_op_attention, PLAIN_SEED) : 0;
+    a.stream = a.dropout > 0 ? bwi_layer_stream(layer, graph, &bwi_op_attention, UNPROJECTED_SEED) : 0;
     bw_node *node = attend(layer, graph, &a, in, masks, variables, factor + weight);
     if (node && query_mask) {
         bwi_shape column = {.ndim = 2, .extent = {node->shape.extent[0], 1}};
@@ -424,8 +432,8 @@ const bwi_layer_row bwi_layer_multi_head_attention = {
 const bwi_layer_row bwi_layer_group_query_attention = {
     "GroupQueryAttention", "grouped_query_attention",    "group_query_attention gqa", group_query_arguments, COUNT - 2,
     build_group_query,     ATTENTION | BWI_LAYER_ATTENDS};
-const bwi_layer_row bwi_layer_attention = {"Attention", "attention", "attention", plain_arguments,
-                                           PLAIN_COUNT, build_plain, ATTENTION};
+const bwi_layer_row bwi_layer_attention = {"Attention",       "attention", "attention", unprojected_arguments,
+                                           UNPROJECTED_COUNT, build_plain, ATTENTION};
 const bwi_layer_row bwi_layer_additive_attention = {
     "AdditiveAttention", "additive_attention", "additive_attention", additive_arguments, ADDITIVE_COUNT, build_additive, ATTENTION};
 

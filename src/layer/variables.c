@@ -87,7 +87,7 @@ bw_status bw_variable_set(bw_model *model, int index, const float *values, size_
     return bwi_call_end(model->ctx, status);
 }
 
-/* The hash is taken in Keras's order, so that it does not depend on how kernels store the variable, and in pieces, so that it needs
+/* The hash is taken in Keras's order, so that it does not depend on how kernels store the variable, and in blocks, so that it needs
  * no copy of it. */
 static uint64_t add_hash(const bwi_variable *variable, uint64_t seed)
 {

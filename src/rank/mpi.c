@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { ROOM_BYTES = 1 << 18, MOST_RANKS = 4096 };
+enum { STAGING_BYTES = 1 << 18, MOST_RANKS = 4096 };
 
 static bwi_mpi_group *group_of(bw_ranks *ranks)
 {
@@ -136,15 +136,15 @@ static size_t message_bytes(const bwi_mpi_group *all)
 static void free_group(bwi_mpi_group *all)
 {
     for (int k = 0; k < BWI_TRANSFERS; k++) {
-        if (all->transfers[k].room) {
-            bwi_system_allocator.release(bwi_system_allocator.user, all->transfers[k].room, ROOM_BYTES);
+        if (all->transfers[k].staging) {
+            bwi_system_allocator.release(bwi_system_allocator.user, all->transfers[k].staging, STAGING_BYTES);
         }
     }
     if (all->messages) {
         bwi_system_allocator.release(bwi_system_allocator.user, all->messages, message_bytes(all));
     }
-    if (all->room) {
-        bwi_system_allocator.release(bwi_system_allocator.user, all->room, BWI_LANES_ROOM);
+    if (all->staging) {
+        bwi_system_allocator.release(bwi_system_allocator.user, all->staging, BWI_LANES_STAGING);
     }
     bwi_condition_close(&all->mutex, &all->wake);
     bwi_system_allocator.release(bwi_system_allocator.user, all, group_bytes(all->ranks.count));
@@ -186,14 +186,14 @@ static bwi_mpi_group *new_group(int count)
 static bool make_rooms(bwi_mpi_group *all)
 {
     for (int k = 0; k < BWI_TRANSFERS; k++) {
-        all->transfers[k].room = bwi_system_allocator.allocate(bwi_system_allocator.user, ROOM_BYTES, BWI_CACHE_LINE);
-        if (!all->transfers[k].room) {
+        all->transfers[k].staging = bwi_system_allocator.allocate(bwi_system_allocator.user, STAGING_BYTES, BWI_CACHE_LINE);
+        if (!all->transfers[k].staging) {
             return false;
         }
     }
     all->messages = bwi_system_allocator.allocate(bwi_system_allocator.user, message_bytes(all), alignof(bwi_message));
-    all->room = bwi_system_allocator.allocate(bwi_system_allocator.user, BWI_LANES_ROOM, BWI_CACHE_LINE);
-    return all->messages && all->room;
+    all->staging = bwi_system_allocator.allocate(bwi_system_allocator.user, BWI_LANES_STAGING, BWI_CACHE_LINE);
+    return all->messages && all->staging;
 }
 
 /* The ranks of this machine that share this rank's CPUs: a launcher that binds processes gives each its own. */

@@ -26,7 +26,7 @@ const bwi_mpi_calls *bwi_mpi_load(const bwi_launcher *launcher, char *failure, s
 
 enum { BWI_NOTE_TEXT = 472, BWI_MPI_FAILURE = 1024, BWI_TRANSFERS = 4 };
 /* Of numbers of ranks that are no powers of two: bytes for what is under way, and the most subtrees of a rank's run of lanes. */
-enum { BWI_LANES_ROOM = 1 << 22, BWI_MOST_SUBTREES = 24 };
+enum { BWI_LANES_STAGING = 1 << 22, BWI_MOST_SUBTREES = 24 };
 
 typedef enum bwi_note_kind {
     BWI_NOTE_HELLO, /* who and where a rank is */
@@ -71,7 +71,7 @@ typedef struct bwi_transfer {
     bool halves;
     bool sending, receiving;
     bwi_mpi_request send, receive;
-    unsigned char *room;
+    unsigned char *staging;
 } bwi_transfer;
 
 /* A message of mpi_lanes.c that is under way. */
@@ -98,9 +98,9 @@ typedef struct bwi_mpi_group {
     int64_t calls; /* completed */
     int serial;    /* of transfers; their tags follow from it */
     bwi_transfer transfers[BWI_TRANSFERS];
-    bwi_message *messages; /* with the room: for runs of lanes that are several subtrees */
+    bwi_message *messages; /* with the staging memory: for runs of lanes that are several subtrees */
     int message_count;
-    unsigned char *room;
+    unsigned char *staging;
     /* The thread that answers notes. */
     pthread_t thread;
     pthread_cond_t wake;

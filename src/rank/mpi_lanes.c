@@ -90,13 +90,13 @@ static void take(bwi_mpi_group *all, lanes *l, int rank, int lane, int number)
     bwi_tree_take(&l->tree, l->came + (size_t)number * part_bytes(all, l, all->rank), bwi_subtree(lane, end));
 }
 
-/* The room is shared out: subtrees that came, then levels of the tree, results, and subtrees that go. */
+/* The staging memory is divided: subtrees that came, then levels of the tree, results, and subtrees that go. */
 static void begin_segment(bwi_mpi_group *all, lanes *l)
 {
     int64_t left = l->sum->count - l->begin;
     l->count = left < l->most ? left : l->most;
     size_t mine = part_bytes(all, l, all->rank), levels = (size_t)bwi_tree_levels(l->sum->lanes.lanes, l->parts);
-    l->came = all->room;
+    l->came = all->staging;
     l->results = l->came + ((size_t)l->parts + levels) * mine;
     l->goes = l->results + (size_t)l->count * l->size;
     all->message_count = 0;
@@ -185,7 +185,7 @@ bw_status bwi_mpi_sum_lanes(bw_context *ctx, void *first, const bwi_rank_sum *su
     lanes l = {.sum = sum, .kernels = bwi_kernels_of(ctx), .first = first, .size = sum->doubles ? sizeof(double) : sizeof(float)};
     l.parts = visit(all, &l, NULL);
     size_t parts = (size_t)l.parts + (size_t)bwi_tree_levels(sum->lanes.lanes, l.parts) + (size_t)ranks * (1 + BWI_MOST_SUBTREES);
-    size_t part = BWI_LANES_ROOM / parts / l.size - 1;
+    size_t part = BWI_LANES_STAGING / parts / l.size - 1;
     part = part > PART_BYTES / l.size ? PART_BYTES / l.size : part;
     l.most = (int64_t)part * ranks;
     return bwi_mpi_run(ctx, work, &l);

@@ -75,7 +75,7 @@ static range range_after(int rank, int64_t count, int levels)
     return r;
 }
 
-/* What a round sends and receives; whether what came is added, from the room, or takes its place at once. */
+/* What a round sends and receives; whether what came is added, from the staging memory, or takes its place at once. */
 typedef struct round {
     int to, from;
     range out, in;
@@ -109,7 +109,7 @@ static void begin_round(bwi_mpi_group *all, bwi_transfer *t)
 {
     round now = round_of(all, t);
     size_t size = t->how->size;
-    unsigned char *host = host_of(t), *to = now.adds ? t->room : host + (size_t)now.in.begin * size;
+    unsigned char *host = host_of(t), *to = now.adds ? t->staging : host + (size_t)now.in.begin * size;
     int error = all->mpi->receive(&t->receive, to, (size_t)(now.in.end - now.in.begin) * size, now.from, t->tag);
     t->receiving = error == 0;
     if (error == 0) {
@@ -130,7 +130,7 @@ static void end_round(bwi_mpi_group *all, bwi_transfer *t)
     }
     if (now.adds) {
         unsigned state = bwi_float_begin();
-        t->how->add(t->how, now.in.end - now.in.begin, t->room, t->values + (size_t)now.in.begin * t->how->size);
+        t->how->add(t->how, now.in.end - now.in.begin, t->staging, t->values + (size_t)now.in.begin * t->how->size);
         bwi_float_restore(state);
     }
 }
@@ -154,7 +154,7 @@ static void begin_transfer(bwi_mpi_group *all, bwi_transfer *t, const bwi_sum *h
                         .tag = FIRST_TAG + all->serial,
                         .rounds = halves ? 2 * levels : levels,
                         .halves = halves,
-                        .room = t->room};
+                        .staging = t->staging};
     all->serial = (all->serial + 1) % TAGS;
     begin_round(all, t);
 }

@@ -1,275 +1,14 @@
 /*
  * fit: epochs of updates over a dataset, in the order and the batches that its options ask for, with validation, callbacks, a
- * history and progress. A failure leaves the model as it was after the last update.
+ * history and progress. A failure leaves the model as it was after the last update. fit_open.c prepares what is here run.
  */
-#include "train/checkpoint/fit_checkpoints.h"
+#include "train/fitting.h"
 
 #include <math.h>
 #include <string.h>
 
-typedef struct fitting {
-    bw_context *ctx;
-    bw_model *model;
-    bw_fit_options options;
-    bw_dataset *training, *validation;
-    bw_dataset *split[2]; /* made here from one dataset; NULL: not split */
-    bw_dataset *recipe;   /* of the training part; the model takes it at the first update */
-    bw_dataset *windows;  /* the training part with its batches: the samples of each update */
-    bwi_session session;
-    bool open; /* the session is open */
-    bw_history *history, *logs;
-    bwi_painter painter;
-    bwi_watch watch;
-    double begin;
-    bwi_measure measure;
-    bwi_fit_checkpoints checkpoints;
-    double waited; /* seconds, for the last checkpoint */
-    bool stopped;
-    bool shows;    /* the gradients of an epoch's first update, to TensorBoard, which one of the ranks may have */
-    bool differs;  /* the ranks' weights do, so that this rank's may be wrong */
-    int64_t every; /* updates from one to the next that TensorBoard sees; 0: none */
-} fitting;
-
-/* ---- Before the first epoch ---- */
-
-/* Options are checked before anything is read or allocated, so that one that is wrong by itself is reported first. */
-static bw_status check_options(bw_context *ctx, const bw_fit_options *o)
-{
-    if (o->epochs < 1) {
-        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "epochs: expected at least 1, got %d", o->epochs);
-    }
-    if (!o->batch_sizes && o->batch < 1 && o->batch != -1) {
-        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "batch: expected at least 1 sample, got %lld", (long long)o->batch);
-    }
-    if (o->trace_steps < 0 || o->trace_steps > BWI_MOST_TRACED) {
-        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "trace_steps: expected at most %d steps, got %d", BWI_MOST_TRACED,
-                        o->trace_steps);
-    }
-    if (o->noise_every < 0) {
-        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "noise_every: expected a number of updates, or 0 for none, got %d",
-                        o->noise_every);
-    }
-    if (o->on_nan != BW_NAN_STOP && o->on_nan != BW_NAN_SKIP) {
-        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "on_nan: expected BW_NAN_STOP or BW_NAN_SKIP, got %d", (int)o->on_nan);
-    }
-    if (!o->checkpoint_dir && (o->resume || o->checkpoint_every || o->checkpoint_keep)) {
-        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: there is no checkpoint_dir",
-                        o->resume             ? "resume"
-                        : o->checkpoint_every ? "checkpoint_every"
-                                              : "checkpoint_keep");
-    }
-    if (o->accumulate < 1) {
-        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "accumulate: expected at least 1, got %d", o->accumulate);
-    }
-    if (!(o->validation_split >= 0 && o->validation_split < 1)) {
-        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "validation_split: expected a share from 0 to below 1, got %g",
-                        o->validation_split);
-    }
-    if (o->validation && o->validation_split > 0) {
-        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "validation: give data or a split, not both");
-    }
-    return BW_OK;
-}
-
-/* Makes the training part, the validation part, and the windows of the training part. Ranks agree on counts before they begin, so
- * the end of their data must be known. */
-static bw_status split_data(fitting *f, bw_dataset *dataset)
-{
-    f->training = dataset;
-    f->validation = f->options.validation;
-    bw_status status = f->validation ? bwi_dataset_finish(f->validation) : BW_OK;
-    if (status == BW_OK && f->ctx->ranks) {
-        status = bwi_dataset_finish(dataset);
-    }
-    if (status == BW_OK && f->options.validation_split > 0) {
-        status = bwi_dataset_split(dataset, f->options.validation_split, &f->split[0], &f->split[1]);
-        f->training = f->split[0];
-        f->validation = f->split[1];
-    }
-    if (status != BW_OK) {
-        return status;
-    }
-    bwi_batching how = {.sizes = f->options.batch_sizes,
-                        .batch = f->options.batch,
-                        .accumulate = f->options.accumulate,
-                        .drop = f->options.drop_remainder};
-    status = bwi_dataset_windows(f->training, &how, &f->windows);
-    f->training = f->windows;
-    return status;
-}
-
-/* The session knows fields by their position, so validation data must have the same fields in the same places. */
-static bw_status check_validation(const fitting *f)
-{
-    int trained = bwi_dataset_fields(f->training), count = f->validation ? bwi_dataset_fields(f->validation) : 0;
-    bw_status status = BW_OK;
-    for (int k = 0; f->validation && status == BW_OK && (k < trained || k < count); k++) {
-        status = bwi_field_check(f->ctx, k < trained ? bwi_dataset_field(f->training, k) : NULL,
-                                 k < count ? bwi_dataset_field(f->validation, k) : NULL, "validation", "the training data");
-    }
-    return status;
-}
-
-/* Preprocessing that is fitted to data is fitted now, to the training part alone. */
-static bw_status prepare_data(fitting *f)
-{
-    bw_status status = bwi_dataset_prepare(f->training);
-    if (status != BW_OK) {
-        return status;
-    }
-    f->recipe = bwi_recipe_make(f->training);
-    return f->recipe ? BW_OK : bwi_pending(f->ctx);
-}
-
-static bwi_alike alike_of(const fitting *f)
-{
-    return (bwi_alike){.training = f->training,
-                       .validation = f->validation,
-                       .epochs = f->options.epochs,
-                       .variables = f->model->graph.variable_count,
-                       .from = bwi_fit_checkpoints_step_found(&f->checkpoints),
-                       .session = f->open ? &f->session : NULL,
-                       .options = &f->options};
-}
-
-/* Fits Normalization layers to the training part. Ranks sum over it together, so either all of them come here or none continues. */
-static bw_status fit_layers(const fitting *f, bw_status status)
-{
-    if (f->ctx->ranks) {
-        bwi_alike alike = alike_of(f);
-        status = bwi_ranks_begin(f->ctx, &alike, status);
-    }
-    return status == BW_OK ? bwi_adapt(f->model, f->training, f->options.seed) : status;
-}
-
-/* Workers are started first, so that their stacks count as the process's memory and not as the plan's. */
-static bw_status open_session(fitting *f)
-{
-    const bw_fit_options *o = &f->options;
-    bwi_session_options options = {.train = true,
-                                   .evaluate = f->validation,
-                                   .validation = f->validation,
-                                   .batch = bwi_dataset_largest_batch(f->training),
-                                   .tile = o->tile,
-                                   .lanes = o->lanes,
-                                   .memory = o->memory,
-                                   .spill = o->spill,
-                                   .seed = o->seed,
-                                   .class_weight = o->class_weight,
-                                   .class_count = o->class_count,
-                                   .epochs = o->epochs,
-                                   .rates = o->reduce_lr_on_plateau,
-                                   .traced = o->trace_steps,
-                                   .program_bytes = o->program_bytes,
-                                   .noise = o->noise_every > 0,
-                                   .copies = bwi_watch_restores(f->ctx, o),
-                                   .saves = o->saves || o->tensorboard,
-                                   .shows_gradients = o->tensorboard,
-                                   .recipe = f->recipe,
-                                   .checkpoints = f->checkpoints.asked && f->ctx->rank == 0};
-    bw_status status = bwi_pool_open(f->ctx);
-    if (status != BW_OK) {
-        return status;
-    }
-    bwi_measure_begin(&f->measure, f->model);
-    status = bwi_session_open(&f->session, f->model, f->training, &options);
-    f->open = status == BW_OK;
-    bwi_measure_opened(&f->measure, f->ctx);
-    return status;
-}
-
-/* Does everything up to the session, which has the plan. What can be refused is refused before anything large is allocated. */
-static bw_status prepare(fitting *f, bw_dataset *dataset)
-{
-    bw_status status = check_options(f->ctx, &f->options);
-    if (status == BW_OK) {
-        status = split_data(f, dataset);
-    }
-    if (status == BW_OK) {
-        status = check_validation(f);
-    }
-    if (status == BW_OK) {
-        status = prepare_data(f);
-    }
-    if (status == BW_OK && f->checkpoints.asked) {
-        status = bwi_fit_checkpoints_find(&f->checkpoints, &f->options, f->training, f->validation);
-    }
-    if (bwi_adapt_wanted(f->model)) {
-        status = fit_layers(f, status);
-    }
-    if (status == BW_OK) {
-        bwi_adapt_tell_given(f->model);
-    }
-    return status == BW_OK ? open_session(f) : status;
-}
-
-/* Orders columns as Keras does: metrics, the loss, both again for validation, the learning rate; then the noise scale. The values
- * of the present epoch (`logs`) have the same columns. */
-static bw_status open_history(fitting *f)
-{
-    const bwi_session *s = &f->session;
-    int width = bwi_session_columns(s, f->validation);
-    f->history = bwi_history_new(f->ctx, f->options.epochs, width);
-    f->logs = bwi_history_new(f->ctx, 1, width);
-    if (!f->history || !f->logs) {
-        return bwi_pending(f->ctx);
-    }
-    f->history->profile = bwi_profile_new(f->ctx, bwi_exec_plan(s->exec), f->options.trace_steps);
-    if (!f->history->profile) {
-        return BW_RESOURCE_EXHAUSTED;
-    }
-    if (f->options.trace_steps > 0 && (bwi_exec_trace(s->exec, f->options.trace_steps) != BW_OK ||
-                                       bwi_profile_follow(f->ctx, f->history->profile, f->training) != BW_OK)) {
-        return BW_RESOURCE_EXHAUSTED;
-    }
-    f->history->noise = f->options.noise_every > 0 ? bwi_noise_new(f->ctx, s) : NULL;
-    if (f->options.noise_every > 0 && !f->history->noise) {
-        return BW_RESOURCE_EXHAUSTED;
-    }
-    f->history->facts.resumed_step = f->history->facts.last_checkpoint = -1;
-    f->logs->epochs = 1;
-    for (int part = 0; part < (f->validation ? 2 : 1); part++) {
-        for (int k = 1; k <= bwi_session_values(s); k++) {
-            const char *name = bwi_session_value_name(s, k % bwi_session_values(s));
-            bwi_history_add_column(f->history, part ? "val_" : "", name);
-            bwi_history_add_column(f->logs, part ? "val_" : "", name);
-        }
-    }
-    if (s->rates) { /* as Keras's callback does */
-        bwi_history_add_column(f->history, "", "learning_rate");
-        bwi_history_add_column(f->logs, "", "learning_rate");
-    }
-    if (s->noise) {
-        bwi_history_add_column(f->history, "", "noise_scale");
-        bwi_history_add_column(f->logs, "", "noise_scale");
-    }
-    return BW_OK;
-}
-
-/* What a checkpoint holds is loaded when everything that it holds is open. */
-static bw_status open_checkpoints(fitting *f)
-{
-    bwi_fit_checkpoints *c = &f->checkpoints;
-    bwi_session *s = &f->session;
-    c->state = (bwi_fit_state){.model = f->model, .session = s, .watch = &f->watch, .history = f->history};
-    bw_status status = bwi_fit_checkpoints_open(c, &f->options);
-    if (status == BW_OK && c->found.step >= 0) {
-        s->moderate = bwi_training_is_moderate(s->training);
-        bwi_exec_touch(s->exec);
-        f->stopped = c->state.cursor.stopped != 0;
-        if (f->recipe && c->state.cursor.all_updates > 0) {
-            bwi_training_set_data(s->training, f->recipe);
-            f->recipe = NULL;
-            bwi_adapted(f->model);
-        }
-    }
-    return status;
-}
-
-/* ---- Epochs ---- */
-
 /* The loss comes last, as in Keras's output. */
-static void take_values(fitting *f, int first)
+static void take_values(bwi_fitting *f, int first)
 {
     const bwi_session *s = &f->session;
     for (int k = 1; k <= bwi_session_values(s); k++) {
@@ -277,7 +16,7 @@ static void take_values(fitting *f, int first)
     }
 }
 
-static void forget_values(fitting *f)
+static void forget_values(bwi_fitting *f)
 {
     for (int c = 0; c < f->logs->columns; c++) {
         f->logs->values[c] = (double)NAN;
@@ -285,7 +24,7 @@ static void forget_values(fitting *f)
 }
 
 /* Counts an update. The first one makes the data's recipe the model's. */
-static void count_update(fitting *f, bw_progress *p, int64_t samples)
+static void count_update(bwi_fitting *f, bw_progress *p, int64_t samples)
 {
     bwi_training *training = f->session.training;
     bwi_session_count(&f->session);
@@ -301,7 +40,7 @@ static void count_update(fitting *f, bw_progress *p, int64_t samples)
     }
 }
 
-static void report_step(fitting *f, bw_progress *p, double begin)
+static void report_step(bwi_fitting *f, bw_progress *p, double begin)
 {
     p->seconds = bwi_now() - begin;
     take_values(f, 0);
@@ -313,7 +52,7 @@ static void report_step(fitting *f, bw_progress *p, double begin)
 }
 
 /* The state that a checkpoint holds is that between two steps. */
-static void move_cursor(fitting *f, const bw_progress *p, int64_t position)
+static void move_cursor(bwi_fitting *f, const bw_progress *p, int64_t position)
 {
     const bw_run_facts *facts = &f->history->facts;
     bwi_cursor *cursor = &f->checkpoints.state.cursor;
@@ -326,7 +65,7 @@ static void move_cursor(fitting *f, const bw_progress *p, int64_t position)
     cursor->all_skipped = facts->skipped_steps;
 }
 
-static void end_step(fitting *f, const bw_progress *p, int64_t position)
+static void end_step(bwi_fitting *f, const bw_progress *p, int64_t position)
 {
     if (f->checkpoints.writer) {
         move_cursor(f, p, position);
@@ -336,7 +75,7 @@ static void end_step(fitting *f, const bw_progress *p, int64_t position)
 
 /* Leaves out a step that NaN or infinity would have made. The model is as before it, and the random draws of the next step are those
  * that this one would have had. */
-static bw_status skip_step(fitting *f, bw_progress *p, int64_t samples, bw_status status)
+static bw_status skip_step(bwi_fitting *f, bw_progress *p, int64_t samples, bw_status status)
 {
     bool chosen = f->options.on_nan == BW_NAN_SKIP, nonfinite = bwi_exec_was_nonfinite(f->session.exec);
     f->history->nonfinite = nonfinite && !chosen;
@@ -354,7 +93,7 @@ static bw_status skip_step(fitting *f, bw_progress *p, int64_t samples, bw_statu
 
 /* The gradients of an epoch's first update go to who looks on, which adds up the lanes as the update would. All ranks add them, also
  * those where nobody looks on. */
-static bw_status show_gradients(fitting *f, int epoch)
+static bw_status show_gradients(bwi_fitting *f, int epoch)
 {
     bw_tensorboard *board = f->options.tensorboard;
     int64_t most = 0;
@@ -363,14 +102,14 @@ static bw_status show_gradients(fitting *f, int epoch)
         int64_t count = variable->trainable && !variable->sparse ? bwi_shape_count(&variable->shape) : 0;
         most = count > most ? count : most;
     }
-    void *room = board ? board->calls->room(board, epoch, most) : NULL;
+    void *staging = board ? board->calls->staging(board, epoch, most) : NULL;
     bw_status status = BW_OK;
-    for (int v = 0; (room || f->ctx->ranks) && v < f->model->graph.variable_count && status == BW_OK; v++) {
+    for (int v = 0; (staging || f->ctx->ranks) && v < f->model->graph.variable_count && status == BW_OK; v++) {
         const bwi_variable *variable = f->model->graph.variables[v];
         if (variable->trainable && !variable->sparse) {
-            status = bwi_exec_gradient(f->session.exec, variable, room, NULL);
-            if (status == BW_OK && room) {
-                board->calls->gradient(board, variable, room, bwi_shape_count(&variable->shape), f->session.window_count, epoch);
+            status = bwi_exec_gradient(f->session.exec, variable, staging, NULL);
+            if (status == BW_OK && staging) {
+                board->calls->gradient(board, variable, staging, bwi_shape_count(&variable->shape), f->session.window_count, epoch);
             }
         }
     }
@@ -378,7 +117,7 @@ static bw_status show_gradients(fitting *f, int epoch)
 }
 
 /* Finds the next batch of the epoch, which may have to wait for a stream; false if there is none. */
-static bool find_batch(fitting *f, int epoch, bwi_piece *piece)
+static bool find_batch(bwi_fitting *f, int epoch, bwi_piece *piece)
 {
     bwi_exec_step(f->session.exec);
     uint64_t part = bwi_exec_begin_part(f->session.exec);
@@ -388,7 +127,7 @@ static bool find_batch(fitting *f, int epoch, bwi_piece *piece)
 }
 
 /* Weights are compared every COMPARED updates, before checkpoints whose steps all ranks know, and after epochs. */
-static bw_status meet_ranks(fitting *f, bool epoch)
+static bw_status meet_ranks(bwi_fitting *f, bool epoch)
 {
     enum { COMPARED = 64 };
     int64_t updates = f->history->facts.updates, steps = f->checkpoints.asked ? f->checkpoints.times.steps : 0;
@@ -399,7 +138,7 @@ static bw_status meet_ranks(fitting *f, bool epoch)
 }
 
 /* The floating-point state is set once here instead of in every call below; callbacks run with the caller's state. */
-static bw_status run_steps(fitting *f, bw_progress *p, double begin)
+static bw_status run_steps(bwi_fitting *f, bw_progress *p, double begin)
 {
     bwi_session *s = &f->session;
     bwi_piece piece = {.dataset = f->training, .epoch = p->epoch, .first = f->checkpoints.state.cursor.position};
@@ -454,7 +193,7 @@ static bw_status run_steps(fitting *f, bw_progress *p, double begin)
     return status;
 }
 
-static bw_status run_training(fitting *f, bw_progress *p)
+static bw_status run_training(bwi_fitting *f, bw_progress *p)
 {
     if (p->step == 0) { /* otherwise a checkpoint had the sums */
         bwi_session_reset(&f->session);
@@ -474,7 +213,7 @@ static bw_status run_training(fitting *f, bw_progress *p)
     return status;
 }
 
-static bw_status run_validation(fitting *f)
+static bw_status run_validation(bwi_fitting *f)
 {
     bwi_session *s = &f->session;
     int64_t batch = f->options.batch > 0 ? f->options.batch : bwi_dataset_largest_batch(f->training) / f->options.accumulate;
@@ -489,7 +228,7 @@ static bw_status run_validation(fitting *f)
 }
 
 /* Counts the updates of an epoch. Those of a stream are not known (0), since its epoch ends when the stream does. */
-static bw_status count_steps(const fitting *f, int epoch, int64_t *steps)
+static bw_status count_steps(const bwi_fitting *f, int epoch, int64_t *steps)
 {
     bool live = bwi_dataset_live(f->training);
     if (!live && (*steps == 0 || bwi_dataset_batch_varies(f->training))) {
@@ -503,7 +242,7 @@ static bw_status count_steps(const fitting *f, int epoch, int64_t *steps)
 }
 
 /* The onlookers come before the program's own callback, which may want what they wrote. */
-static void record_epoch(fitting *f, const bw_progress *p)
+static void record_epoch(bwi_fitting *f, const bw_progress *p)
 {
     int noise = f->logs->columns - 1, rate = noise - f->session.noise;
     if (f->session.rates) {
@@ -529,7 +268,7 @@ static void record_epoch(fitting *f, const bw_progress *p)
 }
 
 /* The next epoch begins with nothing seen of it. */
-static void end_epoch(fitting *f, bw_progress *p)
+static void end_epoch(bwi_fitting *f, bw_progress *p)
 {
     bwi_cursor *cursor = &f->checkpoints.state.cursor;
     p->epoch++;
@@ -544,7 +283,7 @@ static void end_epoch(fitting *f, bw_progress *p)
 }
 
 /* An epoch begins where the cursor stands: at its first sample, or, in the epoch of a checkpoint, after the steps that were made. */
-static bw_status run_epoch(fitting *f, int epoch, int64_t *steps)
+static bw_status run_epoch(bwi_fitting *f, int epoch, int64_t *steps)
 {
     bw_status status = count_steps(f, epoch, steps);
     if (status != BW_OK) {
@@ -577,7 +316,7 @@ static bw_status run_epoch(fitting *f, int epoch, int64_t *steps)
 
 static void take_facts(void *run)
 {
-    fitting *f = run;
+    bwi_fitting *f = run;
     bw_run_facts *facts = &f->history->facts;
     const bwi_plan *plan = bwi_exec_plan(f->session.exec);
     facts->seconds = f->checkpoints.seconds_before + bwi_now() - f->begin - f->waited;
@@ -597,7 +336,7 @@ static void take_facts(void *run)
 
 /* The last checkpoint holds the weights that training changes, so it is taken before averages or those of the best epoch replace
  * them; not if they may be wrong. */
-static bw_status run(fitting *f)
+static bw_status run(bwi_fitting *f)
 {
     bw_status status = BW_OK;
     int64_t steps = 0;
@@ -626,20 +365,20 @@ static bw_status run(fitting *f)
 }
 
 /* Ranks begin together, or none does; whoever looks on is told of the beginning and of the end. */
-static bw_status fit(fitting *f, bw_dataset *dataset)
+static bw_status fit(bwi_fitting *f, bw_dataset *dataset)
 {
-    bw_status status = prepare(f, dataset);
-    bwi_alike alike = alike_of(f);
+    bw_status status = bwi_fitting_prepare(f, dataset);
+    bwi_alike alike = bwi_fitting_alike(f);
     status = bwi_ranks_begin(f->ctx, &alike, status);
     if (status == BW_OK) {
-        status = open_history(f);
+        status = bwi_fitting_open_history(f);
     }
     if (status == BW_OK) {
         status = bwi_watch_open(&f->watch, f->model, &f->options, f->history);
     }
     if (f->checkpoints.asked) {
-        status = status == BW_OK ? open_checkpoints(f) : status;
-        alike = alike_of(f);
+        status = status == BW_OK ? bwi_fitting_open_checkpoints(f) : status;
+        alike = bwi_fitting_alike(f);
         status = bwi_ranks_begin(f->ctx, &alike, status);
     }
     bw_tensorboard *board = f->options.tensorboard;
@@ -665,7 +404,7 @@ static bw_status fit(fitting *f, bw_dataset *dataset)
     return status;
 }
 
-static void release(fitting *f)
+static void release(bwi_fitting *f)
 {
     bwi_fit_checkpoints_close(&f->checkpoints);
     bwi_watch_close(&f->watch);
@@ -684,7 +423,7 @@ bw_status bwi_model_fit(bw_model *model, bw_dataset *dataset, const bw_fit_optio
 {
     bw_context *ctx = bwi_run_context(model, dataset);
     bw_status status = bwi_run_begin(ctx, "fit", model, dataset);
-    fitting f = {.ctx = ctx, .model = model, .options = BW_FIT_OPTIONS_DEFAULT};
+    bwi_fitting f = {.ctx = ctx, .model = model, .options = BW_FIT_OPTIONS_DEFAULT};
     if (status == BW_OK) {
         status = bwi_options_copy(ctx, &f.options, sizeof f.options, options, "bw_fit_options");
     }

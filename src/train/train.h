@@ -332,8 +332,8 @@ typedef struct bwi_observed {
 typedef struct bwi_observer_calls {
     bw_status (*begin)(bw_tensorboard *board, const bwi_observed *run);
     /* Whether the gradients of this epoch's first update are wanted; if so, each is given: a sum over the window in Keras's order on the
-     * host, which `divisor` makes the mean. `room` gives memory for the largest; NULL: there is none. */
-    void *(*room)(bw_tensorboard *board, int epoch, int64_t floats);
+     * host, which `divisor` makes the mean. `staging` gives memory for the largest; NULL: there is none. */
+    void *(*staging)(bw_tensorboard *board, int epoch, int64_t floats);
     void (*gradient)(bw_tensorboard *board, const bwi_variable *variable, const void *sum, int64_t count, double divisor,
                      int epoch);
     int64_t (*every)(const bw_tensorboard *board); /* updates from one call of `step` to the next; 0: none */

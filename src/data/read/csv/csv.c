@@ -44,7 +44,7 @@ static bw_status parse_block(void *user, int64_t i, int worker, char *error)
 
 /* ---- Capacity ---- */
 
-/* A mapped file has been counted completely and gets exactly what it needs; for text that arrives in pieces the capacity
+/* A mapped file has been counted completely and gets exactly what it needs; for text that arrives in blocks the capacity
  * doubles. */
 static bw_status reserve_rows(csv_reading *r, int64_t records, bool whole)
 {
