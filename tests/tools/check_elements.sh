@@ -5,7 +5,7 @@ top=$(cd "$(dirname "$0")/../.." && pwd)
 . "$top/tests/tools/cases.sh"
 tool=$top/tools/check-elements
 
-echo 'src/*/lists.c  names,values,grid,cast  lists of names' >"$work/tools/host-arrays.txt"
+echo 'src/op/lists.c  names,values,grid,cast  lists of names' >"$work/tools/host-arrays.txt"
 tree src/op/lists.c 'float *names; memcpy(values, x, 4); double *grid = (float *)p;'
 good src/op/relu.c 'void *x = call->src[0]; kernels->relu_forward(call->floats, x, call->dst);'
 good src/op/relu.c 'unsigned char *at = (unsigned char *)x + offset; int64_t *rows; const char *text; float f(float, double);'
@@ -28,6 +28,7 @@ bad 'relu.c:1: a cast' src/op/relu.c 'x = ((const int32_t *)y)[3];'
 bad 'graph.h:1: memcpy to dst' src/graph/graph.h 'memcpy(call->dst, call->src[0], 4);'
 bad 'relu.c:1: memset to lane' src/plan/relu.c '    memset(tile->lane + offset, 0, bytes);'
 bad 'relu.c:1: names points' src/op/relu.c 'float *names;'
+bad 'lists.c:1: names points' src/exec/lists.c 'float *names;'
 bad 'csv.c:1: x points' src/data/read/csv.c 'double *x = y;'
 bad 'initializer.c:1: memset to values' src/layer/initializer.c 'memset(values, 0, 4);'
 bad 'weights.c:1: a cast' src/file/weights.c 'x = (float *)p;'
