@@ -217,37 +217,121 @@ static void tell_resume(const arguments *given, const bw_history *history)
     fprintf(stderr, "%s\n", given->resume ? "" : " --resume");
 }
 
-/* Ctrl-C ends training after the current step, and the result so far is saved and reported like any other. */
-static int fit(const arguments *given, bw_context *ctx, bw_model *model, bw_dataset *training, bw_dataset *validation,
-               const cli_weights *weights, const bw_tuning *tuning)
+/* What bw_fit is told by the command line. */
+static bw_fit_options fitting_of(const arguments *given, bw_context *ctx, bw_dataset *validation, const cli_weights *weights,
+                                 watch *watched)
 {
-    const cli_training *how = &given->training;
-    bool reports = given->reports;
-    bw_fit_options fitting = cli_training_fitting(how, validation, weights);
-    watch watched = {.given = given,
-                     .validates = validation || how->validation_split > 0,
-                     .records = given->run || given->live || given->watch >= 0,
-                     .live = given->live && cli_live_possible()};
+    bw_fit_options fitting = cli_training_fitting(&given->training, validation, weights);
     fitting.epochs = given->epochs;
     fitting.early_stopping = given->early_stop;
     fitting.reduce_lr_on_plateau = given->plateau;
     fitting.saves = given->save_best || given->save_model || given->run;
-    fitting.trace_steps = reports ? CLI_RUN_TRACED : 0;
+    fitting.trace_steps = given->reports ? CLI_RUN_TRACED : 0;
     fitting.program_bytes = given->watch >= 0 ? CLI_WATCH_BYTES : 0;
-    fitting.noise_every = reports ? CLI_RUN_NOISE : 0;
-    fitting.progress = given->quiet || watched.live ? NULL : stderr;
+    fitting.noise_every = given->reports ? CLI_RUN_NOISE : 0;
+    fitting.progress = given->quiet || watched->live ? NULL : stderr;
     fitting.checkpoint_every = given->checkpoint_every;
     fitting.checkpoint_keep = given->keep;
     fitting.resume = given->resume;
     fitting.on_nan = given->on_nan && strcmp(given->on_nan, "skip") == 0 ? BW_NAN_SKIP : BW_NAN_STOP;
     fitting.on_step = on_step;
     fitting.on_epoch = on_epoch;
+    fitting.user = watched;
     if ((given->tensorboard || given->run) && cli_rank() == 0) { /* if it fails, bw_fit tells */
         bw_tensorboard_options board = BW_TENSORBOARD_OPTIONS_DEFAULT;
         board.log_steps = given->log_steps;
         fitting.tensorboard = bw_tensorboard_new(ctx, given->tensorboard ? given->tensorboard : given->run, &board);
     }
-    fitting.user = &watched;
+    return fitting;
+}
+
+/* Opens what is shown while the training runs. Returns false after a message. */
+static bool open_views(const arguments *given, const watch *watched)
+{
+    cli_result *result = watched->result;
+    if (watched->records) {
+        cli_record_open(&result->record);
+    }
+    if (given->watch >= 0 && !cli_watch_open(result, given->watch)) {
+        return false;
+    }
+    if (watched->live) {
+        cli_live_open(result, watched->validates);
+    } else if (given->live) {
+        fputs("batchwise: --live needs a terminal; plain lines instead\n", stderr);
+    }
+    return true;
+}
+
+/* Checkpoints belong to the call of bw_fit alone: what looks at the training later does not go on with it. */
+static bw_status run_fit(const arguments *given, cli_result *result, bw_fit_options *fitting)
+{
+    char *checkpoints = given->checkpoint_every || given->resume ? cli_run_path(&result->run, "checkpoints") : NULL;
+    fitting->checkpoint_dir = checkpoints;
+    cli_session_stepping(true);
+    bw_status status = bw_fit(result->model, result->training, fitting, &result->history);
+    cli_session_stepping(false);
+    fitting->checkpoint_dir = fitting->checkpoint_every = NULL;
+    fitting->checkpoint_keep = 0;
+    fitting->resume = false;
+    free(checkpoints);
+    cli_live_close();
+    return status;
+}
+
+/* Writes the files that were asked for, and prints what came of the training. */
+static int tell(const arguments *given, cli_result *result, bw_status status, const bw_fit_options *fitting)
+{
+    if (status == BW_OK && bw_review(result->model, result->training, fitting, result->history, &result->findings) != BW_OK) {
+        (void)bw_message(result->ctx); /* not a failure of the training */
+    }
+    int code = cli_result_finish(result, status);
+    if (cli_ranks_count() > 1 && (status == BW_UNAVAILABLE || status == BW_CANCELLED)) {
+        tell_resume(given, result->history);
+    }
+    if (result->history && code != CLI_FAILURE) {
+        (given->json ? cli_result_json : cli_result_print)(result);
+    }
+    if (given->profile && result->history && !given->json) {
+        cli_profile_print_short(result->history);
+    }
+    if (code == CLI_SUCCESS && !given->json) {
+        cli_findings_line(stdout, result->findings);
+    }
+    return code;
+}
+
+/* Trains, and tells what came of it; of several ranks, the first one tells, alone. Ctrl-C ends training after the current step, and the
+ * result so far is saved and reported like any other. */
+static int train_and_tell(const arguments *given, const watch *watched, bw_fit_options *fitting)
+{
+    cli_result *result = watched->result;
+    bw_context *ctx = result->ctx;
+    if (!open_views(given, watched)) {
+        return CLI_FAILURE;
+    }
+    bw_status status = run_fit(given, result, fitting);
+    if (cli_ranks_count() > 1) {
+        bw_ranks_part(ctx);
+        if (status != BW_OK && is_of_other(ctx, status)) {
+            cli_ranks_follow();
+        }
+        if (cli_rank() > 0) {
+            return end_other(ctx, status);
+        }
+    }
+    int code = status != BW_OK && bw_last_error(ctx)->argument /* bw_fit checks --early-stop and --plateau */
+                   ? cli_report(ctx, usage.command)
+                   : tell(given, result, status, fitting);
+    cli_watch_close();
+    return watched->failed && code == CLI_SUCCESS ? CLI_FAILURE : code;
+}
+
+/* The result refers to the model and its data, which the caller releases. */
+static int fit(const arguments *given, bw_context *ctx, bw_model *model, bw_dataset *training, bw_dataset *validation,
+               const cli_weights *weights, const bw_tuning *tuning)
+{
+    const cli_training *how = &given->training;
     cli_result result = {.ctx = ctx,
                          .model = model,
                          .training = training,
@@ -262,70 +346,21 @@ static int fit(const arguments *given, bw_context *ctx, bw_model *model, bw_data
                          .model_path = given->save_model,
                          .planning = BW_PLAN_OPTIONS_DEFAULT,
                          .run = {.folder = given->run, .arguments = given->words, .seed = how->seed, .data = how->data.path}};
-    watched.result = &result;
+    watch watched = {.given = given,
+                     .result = &result,
+                     .validates = validation || how->validation_split > 0,
+                     .records = given->run || given->live || given->watch >= 0,
+                     .live = given->live && cli_live_possible()};
     result.planning.memory = how->memory;
     result.planning.tile = how->tile;
     result.planning.lanes = how->lanes;
     result.planning.epochs = given->epochs;
     result.planning.validation = watched.validates;
-    if (watched.records) {
-        cli_record_open(&result.record);
-    }
-    if (given->watch >= 0 && !cli_watch_open(&result, given->watch)) {
-        cli_record_free(&result.record);
-        return CLI_FAILURE;
-    }
-    if (watched.live) {
-        cli_live_open(&result, watched.validates);
-    } else if (given->live) {
-        fputs("batchwise: --live needs a terminal; plain lines instead\n", stderr);
-    }
-    char *checkpoints = given->checkpoint_every || given->resume ? cli_run_path(&result.run, "checkpoints") : NULL;
-    fitting.checkpoint_dir = checkpoints;
-    cli_session_stepping(true);
-    bw_status status = bw_fit(model, training, &fitting, &result.history);
-    cli_session_stepping(false);
-    fitting.checkpoint_dir = fitting.checkpoint_every = NULL; /* what follows looks at the training, and does not go on with it */
-    fitting.checkpoint_keep = 0;
-    fitting.resume = false;
-    free(checkpoints);
-    cli_live_close();
-    if (cli_ranks_count() > 1) {
-        bw_ranks_part(ctx); /* the first rank writes and tells what came of it, alone */
-        if (status != BW_OK && is_of_other(ctx, status)) {
-            cli_ranks_follow();
-        }
-        if (cli_rank() > 0) {
-            cli_record_free(&result.record);
-            return end_other(ctx, status);
-        }
-    }
-    if (status != BW_OK && bw_last_error(ctx)->argument) { /* bw_fit checks --early-stop and --plateau */
-        cli_watch_close();
-        cli_steps_free(&result.steps);
-        cli_record_free(&result.record);
-        return cli_report(ctx, usage.command);
-    }
-    if (status == BW_OK && bw_review(model, training, &fitting, result.history, &result.findings) != BW_OK) {
-        (void)bw_message(ctx); /* not a failure of the training */
-    }
-    int code = cli_result_finish(&result, status);
-    if (cli_ranks_count() > 1 && (status == BW_UNAVAILABLE || status == BW_CANCELLED)) {
-        tell_resume(given, result.history);
-    }
-    if (result.history && code != CLI_FAILURE) {
-        (given->json ? cli_result_json : cli_result_print)(&result);
-    }
-    if (given->profile && result.history && !given->json) {
-        cli_profile_print_short(result.history);
-    }
-    if (code == CLI_SUCCESS && !given->json) {
-        cli_findings_line(stdout, result.findings);
-    }
-    cli_watch_close();
+    bw_fit_options fitting = fitting_of(given, ctx, validation, weights, &watched);
+    int code = train_and_tell(given, &watched, &fitting);
     cli_steps_free(&result.steps);
     cli_record_free(&result.record);
-    return watched.failed && code == CLI_SUCCESS ? CLI_FAILURE : code;
+    return code;
 }
 
 /* Checks the paths before hours of training rather than after. */
