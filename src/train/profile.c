@@ -251,7 +251,7 @@ static double *seconds_at(const bwi_profile *profile, int part, int worker)
 
 /* The caller's parts are all timed, so the time that is missing is overhead. Any other worker is idle outside its shares, and its
  * overhead is the time of its share of the tiles that no instruction accounts for. If the timed steps happened to be slower than
- * the mean, all parts are scaled down in proportion. */
+ * the mean, all parts are scaled down in proportion; nothing is missing then, whatever rounding makes of the difference. */
 static void settle_worker(bwi_profile *profile, int worker, double share, double step)
 {
     int overhead = profile->facts.parts - 1, idle = overhead - 1;
@@ -267,9 +267,11 @@ static void settle_worker(bwi_profile *profile, int worker, double share, double
         *seconds_at(profile, k, worker) *= scale;
     }
     profile->within += scale * (busy - tiles);
-    *seconds_at(profile, overhead, worker) = worker == 0 ? step - scale * (tiles + others) : scale * (busy - tiles);
+    double missing = step - scale * (worker == 0 ? tiles + others : busy + others);
+    missing = missing > 0 ? missing : 0;
+    *seconds_at(profile, overhead, worker) = worker == 0 ? missing : scale * (busy - tiles);
     if (worker > 0) {
-        *seconds_at(profile, idle, worker) += step - scale * (busy + others);
+        *seconds_at(profile, idle, worker) += missing;
     }
 }
 
