@@ -108,11 +108,10 @@ foreach(source IN LISTS test_sources)
             bw_add_test(NAME ${name}/${set} COMMAND ${target} LABELS ${labels} ENVIRONMENT BATCHWISE_ISA=${set})
         endforeach()
     endif()
-    # Three tests look into arenas themselves. Those of same take minutes where every kernel call changes the access to its pages.
+    # Three tests look into arenas themselves. Those of same run several workers, where a touch from outside goes unseen while another
+    # worker's kernel runs; bits has the same trainings and more, with one.
     if(name MATCHES "^(unit/(exec|train)|keras)/" AND NOT name MATCHES "exec/(records|update)$|train/optimizers$" AND NOT BW_SANITIZE)
         bw_add_test(NAME ${name}/checked COMMAND ${target} LABELS ${labels} checked ENVIRONMENT BATCHWISE_ISA=checked)
-    elseif(name MATCHES "^same/" AND BW_SOAK)
-        bw_add_test(NAME ${name}/checked COMMAND ${target} LABELS soak ENVIRONMENT BATCHWISE_ISA=checked)
     endif()
 endforeach()
 
