@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# bench/what_if.sh [COMMAND]: predicts the step of 2 workers from a run with 1, and measures it: profile --what-if cores=2 against
-# profile --workers 2, on bench's workloads. The samples lie in memory. Nothing else should run meanwhile.
+# bench/what_if.sh [COMMAND [WORKLOAD...]]: predicts the step of 2 workers from a run with 1, and measures it: profile --what-if cores=2
+# against profile --workers 2, on bench's workloads, or those that are named (conv28:32). The samples lie in memory. Nothing else should
+# run meanwhile.
 set -euo pipefail
 command=${1:-build/batchwise}
+only=" ${*:2} "
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
@@ -24,6 +26,7 @@ step() { # step FILE KEYS...: a number of a profile
 
 # check NAME BATCH MODEL LOSS: the best of three runs each, since anything else that runs only adds time.
 check() {
+    case "$only" in '  ' | *" $1:$2 "*) ;; *) return ;; esac
     local how=(--model "$3" --data "$folder/$1.npz" --batch "$2" --optimizer adam --loss "$4" --seconds 0.7 --json)
     for _ in 1 2 3; do
         "$command" profile "${how[@]}" --workers 1 --what-if cores=2 >"$folder/one" 2>/dev/null

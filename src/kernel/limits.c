@@ -26,6 +26,7 @@ enum {
 static const double SECONDS = 0.08;         /* of one measurement */
 static const double REPEAT_SECONDS = 0.008; /* of one number of cores in a repeat */
 static const double LITTLE_DISTURBED = 0.7; /* with less, several cores were never there at the same time */
+static const double STEADY = 0.75;        /* the first quartile of the repeats beside the third */
 static const double UNDISTURBED = 0.9; /* the share of the cores that the process has while nothing else runs; it never sleeps */
 static const size_t LEAST_STREAM = (size_t)64 << 20, MOST_STREAM = (size_t)512 << 20; /* bytes of both arrays */
 
@@ -38,7 +39,7 @@ typedef struct limits_run {
     float *from, *to;
     int64_t chunks;    /* of each of these arrays */
     int64_t at;        /* the round's first chunk; each worker has the next */
-    bool busy;         /* other programs took the cores */
+    bool busy;         /* other programs took the cores, or other machines those below them */
     double could, did; /* seconds of CPU time while growth was measured, at most and in fact */
 } limits_run;
 
@@ -175,8 +176,19 @@ static int by_size(const void *a, const void *b)
     return *x < *y ? -1 : *x > *y;
 }
 
+/* Of several turns the third quartile counts: a virtual machine's cores may be slower for a while without anybody here being able to see
+ * it, and a turn in which the single core was disturbed promises too much. Unless most turns agree, they are called unsteady. */
+double bwi_growth_of_turns(double *ratios, int turns, int cores, bool *unsteady)
+{
+    qsort(ratios, (size_t)turns, sizeof *ratios, by_size);
+    double high = at_least(1, ratios[turns * 3 / 4]);
+    high = high < cores ? high : cores;
+    *unsteady = ratios[turns / 4] < STEADY * high;
+    return high;
+}
+
 /* A step takes as long as its slowest worker, over and over, so here means count and not the best round. Whatever else the machine does
- * comes and goes: every number of cores is compared with one core in the same repeat, and the median of the repeats counts. */
+ * comes and goes: every number of cores is compared with one core in the same repeat. Memory is never steady; cores should be. */
 static void measure_growth(limits_run *run, bw_growth *growth, int count, bwi_work work, size_t place)
 {
     double ratios[BW_MOST_GROWTHS][REPEATS];
@@ -187,10 +199,10 @@ static void measure_growth(limits_run *run, bw_growth *growth, int count, bwi_wo
         }
     }
     for (int k = 0; k < count; k++) {
-        qsort(ratios[k], REPEATS, sizeof ratios[k][0], by_size);
-        double median = at_least(1, ratios[k][REPEATS / 2]);
-        median = median < growth[k].cores ? median : growth[k].cores;
-        memcpy((char *)&growth[k] + place, &median, sizeof median);
+        bool unsteady;
+        double value = bwi_growth_of_turns(ratios[k], REPEATS, growth[k].cores, &unsteady);
+        run->busy = run->busy || (unsteady && work != stream);
+        memcpy((char *)&growth[k] + place, &value, sizeof value);
     }
 }
 

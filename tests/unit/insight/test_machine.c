@@ -146,9 +146,35 @@ static void test_nowhere(void **state)
     check_fails(ctx, bw_machine_limits(ctx, NULL), BW_INVALID_ARGUMENT, "NULL");
 }
 
+/* How much more two cores do than one, from turns as a virtual machine gives them: steady; one turn in which the single core was
+ * disturbed; half of the turns without the second core, which nothing shows but the turns; none with it. */
+static void test_turns(void **state)
+{
+    (void)state;
+    static const struct {
+        double ratios[9], growth;
+        bool unsteady;
+    } cases[] = {
+        {{1.83, 1.99, 1.98, 1.94, 1.97, 1.93, 1.98, 2.05, 1.99}, 1.99, false},
+        {{1.95, 1.96, 1.98, 1.91, 3.91, 1.99, 1.88, 1.97, 1.97}, 1.98, false},
+        {{1.03, 1.90, 1.95, 1.90, 1.79, 1.87, 1.05, 1.03, 1.01}, 1.90, true},
+        {{1.01, 0.96, 1.02, 0.98, 1.03, 0.88, 0.52, 0.76, 1.24}, 1.02, false},
+        {{0.94, 0.72, 0.93, 0.83, 0.96, 0.73, 0.38, 0.42, 0.51}, 1, true},
+        {{3, 3, 3, 3, 3, 3, 3, 3, 3}, 2, false},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        double ratios[9];
+        bool unsteady;
+        memcpy(ratios, cases[k].ratios, sizeof ratios);
+        assert_true(bwi_growth_of_turns(ratios, 9, 2, &unsteady) == cases[k].growth);
+        assert_int_equal(unsteady, cases[k].unsteady);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_turns),
         cmocka_unit_test_setup_teardown(test_kept, open_all, close_all),
         cmocka_unit_test_setup_teardown(test_damaged, open_all, close_all),
         cmocka_unit_test_setup_teardown(test_nowhere, open_all, close_all),
