@@ -976,7 +976,7 @@ typedef struct bw_tune_options {
     int64_t largest;           /* the largest batch size that is tried; default 4096 */
     bool keep_rate;            /* the optimizer's rate is right for the reference; otherwise it is searched for */
     bool tiles;                /* also measure tiles, at the batch size that was chosen */
-    double confirm;            /* seconds of training for each candidate, from the same state; default 0: none */
+    double confirm; /* seconds of training for each candidate; default 0: none, or what is left where noise cannot be measured */
 } bw_tune_options;
 
 #define BW_TUNE_OPTIONS_DEFAULT                                                          \
@@ -1023,7 +1023,7 @@ typedef struct bw_tune_row {
     int64_t batch; /* 0: there is no such row */
     double samples_per_s;
     bw_estimate step_seconds;            /* the median of several rounds, and the range of the middle half of them */
-    size_t peak_bytes;                   /* measured, as in bw_run_facts */
+    size_t peak_bytes;                   /* planned, or measured if that is more, as in bw_run_facts */
     double rate;                         /* by rule, from the reference or from the recommended batch */
     bw_estimate steps, samples, seconds; /* predicted; NaN if the noise scale was not measured */
 } bw_tune_row;

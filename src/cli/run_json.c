@@ -3,7 +3,9 @@
  */
 #include "cli/report.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -167,18 +169,48 @@ static void put_layers(cli_json *json, const bw_model *model)
     cli_json_array_end(json);
 }
 
-static void put_noise(cli_json *json, const bw_history *history)
+static void put_scale(cli_json *json, const bw_noise_scale *n)
 {
-    bw_noise_facts noise = bw_history_noise(history);
-    if (noise.steps == 0) {
-        cli_json_text(json, "noise", NULL);
-        return;
+    cli_json_rounded(json, "scale", n->determined ? n->scale : (double)NAN);
+    cli_json_rounded(json, "low", n->low);
+    cli_json_rounded(json, "high", n->determined ? n->high : (double)NAN);
+}
+
+static void put_noise_layers(cli_json *json, const cli_result *result, int variables)
+{
+    cli_json_array(json, "layers");
+    for (int k = 0; k < variables; k++) {
+        bw_noise_scale scale = bw_history_noise_of(result->history, k);
+        if (bw_variable_trainable(result->model, k) && !isnan(scale.trace)) {
+            cli_json_object(json, NULL);
+            cli_json_text(json, "name", bw_variable_name(result->model, k));
+            put_scale(json, &scale);
+            cli_json_object_end(json);
+        }
     }
+    cli_json_array_end(json);
+}
+
+/* As the optimizer sees it if it scales gradients, which is what the history has; raw; and, raw, by layer. */
+static void put_noise(cli_json *json, const cli_result *result, const bw_run_facts *facts)
+{
+    bw_noise_facts noise = bw_history_noise(result->history);
+    bool seen = !isnan(noise.seen.signal);
+    char reason[128];
     cli_json_object(json, "noise");
     cli_json_whole(json, "steps", noise.steps);
-    cli_json_rounded(json, "scale", noise.raw.determined ? noise.raw.scale : (double)NAN);
-    cli_json_rounded(json, "low", noise.raw.determined ? noise.raw.low : (double)NAN);
-    cli_json_rounded(json, "high", noise.raw.determined ? noise.raw.high : (double)NAN);
+    if (noise.steps == 0 && !noise.refusal) {
+        snprintf(reason, sizeof reason,
+                 "a batch is one tile of up to %" PRId64 " samples, which has no parts to compare: --tile %" PRId64, facts->tile,
+                 facts->tile >= 16 ? facts->tile / 8 : 1);
+    }
+    cli_json_text(json, "refusal", noise.steps > 0 ? NULL : noise.refusal ? noise.refusal : reason);
+    cli_json_text(json, "of", seen ? "optimizer" : "gradient");
+    put_scale(json, seen ? &noise.seen : &noise.raw);
+    cli_json_object(json, "raw");
+    put_scale(json, &noise.raw);
+    cli_json_object_end(json);
+    put_noise_layers(json, result, noise.variables);
     cli_json_object_end(json);
 }
 
@@ -253,7 +285,7 @@ void cli_run_json_so_far(cli_json *json, const cli_result *result)
     bw_run_facts facts = bw_history_facts(result->history);
     put_data_in_short(json, result);
     put_plan(json, &facts);
-    put_noise(json, result->history);
+    put_noise(json, result, &facts);
     put_result(json, result, &facts, false);
 }
 
@@ -265,7 +297,7 @@ void cli_run_json(cli_json *json, const cli_result *result)
     put_data(json, result);
     put_plan(json, &facts);
     put_memory(json, result);
-    put_noise(json, result->history);
+    put_noise(json, result, &facts);
     if (result->tuning) {
         cli_tuning_json(json, "tuning", result->tuning);
     }

@@ -1,7 +1,7 @@
 /*
  * Measures what the machine can do at best: arithmetic in registers, memory, the nearest caches, and how long workers take to meet.
  * Each is measured in rounds of a tenth of a millisecond in which all workers begin and end together, and the best round counts, since
- * anything else that runs on the machine only adds time. How much more several cores do than one is measured differently (measure_growth).
+ * anything else that runs on the machine only adds time. What is a comparison is measured differently: in turns, of which most count.
  */
 #include "kernel/internal.h"
 
@@ -26,7 +26,7 @@ enum {
 static const double SECONDS = 0.08;         /* of one measurement */
 static const double REPEAT_SECONDS = 0.008; /* of one number of cores in a repeat */
 static const double LITTLE_DISTURBED = 0.7; /* with less, several cores were never there at the same time */
-static const double STEADY = 0.75;        /* the first quartile of the repeats beside the third */
+static const double STEADY = 0.75;          /* the first quartile of the repeats beside the third */
 static const double UNDISTURBED = 0.9; /* the share of the cores that the process has while nothing else runs; it never sleeps */
 static const size_t LEAST_STREAM = (size_t)64 << 20, MOST_STREAM = (size_t)512 << 20; /* bytes of both arrays */
 
@@ -40,7 +40,7 @@ typedef struct limits_run {
     int64_t chunks;    /* of each of these arrays */
     int64_t at;        /* the round's first chunk; each worker has the next */
     bool busy;         /* other programs took the cores, or other machines those below them */
-    double could, did; /* seconds of CPU time while growth was measured, at most and in fact */
+    double could, did; /* seconds of CPU time of all turns, at most and in fact */
 } limits_run;
 
 static void compute(void *user, int worker)
@@ -145,16 +145,7 @@ static double at_least(double least, double value)
     return value > least ? value : least;
 }
 
-/* What exchanging adds to a round. It is no faster than a core's own caches. */
-static double exchange_rate(limits_run *run, const bw_machine *machine, int cores)
-{
-    double bytes = EXCHANGED * sizeof(float), own = best_round(run, cores, add_own, 1),
-           other = best_round(run, cores, add_other, 1);
-    double rate = bytes / at_least(other - own, 1e-9);
-    return rate < machine->cache_bandwidth ? rate : machine->cache_bandwidth;
-}
-
-/* ---- How much more several cores do than one ---- */
+/* ---- Comparisons, in turns ---- */
 
 static double mean_round(limits_run *run, int workers, bwi_work work)
 {
@@ -163,6 +154,7 @@ static double mean_round(limits_run *run, int workers, bwi_work work)
     for (; rounds == 0 || last - begin < REPEAT_SECONDS; rounds++) {
         bwi_pool_run(run->ctx, workers, work, run);
         run->at = (run->at + workers) % run->chunks;
+        run->round = (run->round + 1) % run->workers;
         last = bwi_now();
     }
     run->could += workers * (last - begin);
@@ -174,6 +166,20 @@ static int by_size(const void *a, const void *b)
 {
     const double *x = a, *y = b;
     return *x < *y ? -1 : *x > *y;
+}
+
+/* What exchanging adds to a round, in most turns: now and then it adds next to nothing, which no step can count on. It is no faster than a
+ * core's own caches. */
+static double exchange_rate(limits_run *run, const bw_machine *machine, int cores)
+{
+    double added[TURNS];
+    for (int turn = 0; turn < TURNS; turn++) {
+        double own = mean_round(run, cores, add_own);
+        added[turn] = mean_round(run, cores, add_other) - own;
+    }
+    qsort(added, TURNS, sizeof added[0], by_size);
+    double rate = EXCHANGED * sizeof(float) / at_least(1e-9, added[TURNS / 2]);
+    return rate < machine->cache_bandwidth ? rate : machine->cache_bandwidth;
 }
 
 /* Of several turns the third quartile counts: a virtual machine's cores may be slower for a while without anybody here being able to see

@@ -416,9 +416,12 @@ bw_estimate bwi_history_signal_share(const bw_history *history, double from, dou
     return share_of(seen ? &sum.seen : &sum.raw, batch);
 }
 
+/* An epoch in which the noise drowns the gradient is looked at together with the next one, until there is a value. */
 double bwi_noise_end_epoch(bwi_noise *noise)
 {
     bw_noise_scale scale = scale_of(noise->epoch.seen.n > 0 ? &noise->epoch.seen : &noise->epoch.raw);
-    noise->epoch = (both){.raw = {0}};
+    if (scale.determined) {
+        noise->epoch = (both){.raw = {0}};
+    }
     return scale.scale;
 }

@@ -96,6 +96,26 @@ run report copy
 expect_code 1 'a pipe'
 expect_text err 'copy/ledger.json: cannot read the file: expected a regular file' 'a pipe'
 
+# The noise scale, as the optimizer sees it, raw and by variable; or why there is none.
+for kind in 'tiles --tile 4' 'whole --tile 32' 'plain --tile 4 --optimizer sgd'; do
+    # shellcheck disable=SC2086
+    train --epochs 2 --quiet --batch 32 --run "noise-"$kind
+    expect_code 0 "a run: $kind"
+done
+python3 - <<'EOF' || fail 'noise of run.json'
+import json
+noise = {kind: json.load(open("noise-" + kind + "/run.json"))["noise"] for kind in ("tiles", "whole", "plain")}
+tiles, whole, plain = noise["tiles"], noise["whole"], noise["plain"]
+assert tiles["steps"] == -(-2 * 57 // 16) and tiles["refusal"] is None and tiles["of"] == "optimizer" and tiles["raw"] != {}, tiles
+assert [v["name"] for v in tiles["layers"]] == ["dense/kernel", "dense/bias", "dense_1/kernel", "dense_1/bias"], tiles
+assert whole["steps"] == 0 and whole["layers"] == [] and whole["scale"] is None, whole
+assert whole["refusal"] == "a batch is one tile of up to 32 samples, which has no parts to compare: --tile 4", whole
+assert plain["of"] == "gradient" and plain["raw"] == {k: plain[k] for k in ("scale", "low", "high")}, plain
+for n in [tiles, plain] + tiles["layers"]:
+    assert (n["scale"] is None) == (n["high"] is None) and n["low"] >= 0, n
+    assert n["scale"] is None or n["low"] <= n["scale"] <= n["high"], n
+EOF
+
 # What is missing is not shown; without run.json there is no run.
 copy
 rm copy/history.json copy/steps.json copy/ledger.json copy/evaluation.json

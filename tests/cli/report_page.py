@@ -43,7 +43,7 @@ def look(b):
     no_errors(b, "one run")
     text = b.evaluate(TEXT)
     for part in ("Training on digits.npz", "Learning", "Predictions", "Worst samples", "Time", "Timeline", "Memory", "Model", "To repeat this run",
-                 "sparse_categorical_crossentropy", "adam", "holds the whole batch", "batchwise train --model", "recall"):
+                 "sparse_categorical_crossentropy", "adam", "holds the whole batch", "gradient noise scale", "batchwise train --model", "recall"):
         expect(part in text, "the page has '%s'" % part)
     expect(b.evaluate("document.title") == "Training on digits.npz – Batchwise", "the title")
     expect(b.evaluate("[...document.querySelectorAll('figcaption')].map(f => f.firstChild.textContent).join()") ==

@@ -15,7 +15,7 @@ rows = t["curve"]
 assert [r["batch"] for r in rows] == [2 ** i for i in range(len(rows))] and 1 <= len(rows) <= 9, rows
 for r in rows:
     assert abs(r["samples_per_s"] * r["step_us"] * 1e-6 - r["batch"]) < 1e-6 * r["batch"], r
-    assert r["peak_bytes"] > 0 and r["lr"] > 0 and r["step_us_low"] <= r["step_us"] <= r["step_us_high"], r
+    assert r["peak_bytes"] >= 8 * 64 * 64 and r["lr"] > 0 and r["step_us_low"] <= r["step_us"] <= r["step_us_high"], r
 best = max(r["samples_per_s"] for r in rows)
 assert t["knee_batch"] == min(r["batch"] for r in rows if r["samples_per_s"] >= 0.9 * best)
 assert t["reference_batch"] == 32 and t["target_samples"] > 0
@@ -56,12 +56,21 @@ run tune --model "$model" --data "$digits" --scale 1/16 --budget 300ms --largest
 expect_code 1 'tune --report into a folder that does not exist'
 expect_text err 'missing/page.html' 'tune --report into a folder that does not exist'
 
-# With BatchNormalization there is no noise scale, and nothing is recommended without training candidates.
-run tune --model 'flatten dense(16) batchnorm relu dense(10,softmax)' --data "$digits" --scale 1/16 --budget 500ms --largest 64 --json
+# With BatchNormalization there is no noise scale, and nothing is predicted: candidates are trained without being asked for.
+run tune --model 'flatten dense(16) batchnorm relu dense(10,softmax)' --data "$digits" --scale 1/16 --budget 2s --largest 64 --json
 expect_code 0 'tune with BatchNormalization'
-expect_pattern out '"decided": *false' 'tune with BatchNormalization: decided'
-expect_pattern out '"recommended_batch": *null' 'tune with BatchNormalization: recommended_batch'
-expect_text out 'the data do not decide' 'tune with BatchNormalization: the reason'
+expect_pattern out '"noise_refusal": *"with BatchNormalization' 'tune with BatchNormalization: the noise scale'
+python3 - <<'EOS' || fail 'tune with BatchNormalization: the choice'
+import json
+t = json.load(open("out"))
+reached = {b["batch"]: b["seconds_to_target"] for b in t["branches"] if b["seconds_to_target"] is not None}
+assert t["noise_scale"] is None and all(r["steps"] is None for r in t["curve"]), t
+assert t["decided"] == bool(reached) and (t["branches"] or "no candidate" in t["reason"]), t
+if reached:
+    assert t["recommended_batch"] == min(reached, key=reached.get) and t["recommended_lr"] > 0 and "first of" in t["reason"], t
+else:
+    assert t["recommended_batch"] is None and "the data do not decide" in t["reason"], t
+EOS
 
 # A rate that is given is adapted by rule: no other is tried.
 tune --largest 64 --lr 0.002 --json

@@ -466,17 +466,31 @@ function ratesOf(r) {
     return is(first) ? number(first) + (is(last) && last !== first ? ' at the start, ' + number(last) + ' at the end' : '') : '';
 }
 
+/* Undetermined where the noise drowns the gradient: then only how large it is at least is known, if that. */
+function scaleText(n) {
+    return is(n.scale) ? number(n.scale, 3) + ' samples (' + number(n.low, 3) + ' to ' + number(n.high, 3) + ', 95 %)' : n.low > 0 ? 'above ' + number(n.low, 3) + ' samples; the noise drowns the gradient' :
+        'undetermined: the noise drowns the gradient';
+}
+
+function noiseText(noise) {
+    if (!(noise.steps > 0)) {
+        return text(noise.refusal) ? 'not measured: ' + text(noise.refusal) : '';
+    }
+    return scaleText(noise) + (noise.of === 'optimizer' ? ' as the optimizer scales gradients; raw ' + scaleText(object(noise.raw)) : '');
+}
+
 function modelSection(runs) {
-    const r = runs[0], run = object(r.run), training = object(run.training), layers = list(run.layers), noise = object(run.noise);
+    const r = runs[0], run = object(r.run), training = object(run.training), layers = list(run.layers), noise = object(run.noise), byLayer = list(noise.layers);
     if (runs.length > 1) {
         return null;
     }
-    const scale = is(noise.scale) ? number(noise.scale, 3) + ' samples (' + number(noise.low, 3) + ' to ' + number(noise.high, 3) + ', 95 %)' : noise.steps >= 8 ? 'undetermined: the noise drowns the gradient' : '';
     return section('Model', run.model ? el('p', {}, el('code', {}, text(run.model))) : null,
         pairs([['optimizer', text(training.optimizer)], ['learning rate', ratesOf(r)], ['loss', list(training.losses).values.map(text).join(', ')],
-            ['batch', text(training.batch)], ['gradient noise scale', scale], ['parameters', is(training.parameters) ? number(training.parameters, 12) : '']]),
+            ['batch', text(training.batch)], ['gradient noise scale', noiseText(noise)], ['parameters', is(training.parameters) ? number(training.parameters, 12) : '']]),
         layers.values.length ? table(['layer', 'class', 'output', 'parameters'], layers.values.map(object).map(l => [text(l.name), el('td', { class: 'left' }, text(l.class)),
-            '(' + list(l.shape).values.map(text).join(', ') + ')', number(l.parameters, 12)]), layers.of > layers.values.length ? 'Some of ' + layers.of + ' layers' : 'Layers') : null);
+            '(' + list(l.shape).values.map(text).join(', ') + ')', number(l.parameters, 12)]), layers.of > layers.values.length ? 'Some of ' + layers.of + ' layers' : 'Layers') : null,
+        byLayer.values.length ? tableOf('The gradient noise scale by layer', 'noise', ['weights', 'noise scale, raw'],
+            () => byLayer.values.map(object).map(n => [text(n.name), el('td', { class: 'left' }, scaleText(n))])) : null);
 }
 
 function runSection(runs) {
@@ -503,7 +517,7 @@ function compareSection(runs) {
     if (runs.length < 2) {
         return null;
     }
-    const names = [...new Set(runs.flatMap(r => Object.keys(object(object(object(r.run).result).last))))].filter(n => n !== 'learning_rate').sort((a, b) =>
+    const names = [...new Set(runs.flatMap(r => Object.keys(object(object(object(r.run).result).last))))].filter(n => n !== 'learning_rate' && n !== 'noise_scale').sort((a, b) =>
         b.startsWith('val_') - a.startsWith('val_') || (a < b ? -1 : 1)).slice(0, 12);
     const settings = { optimizer: t => t.optimizer, batch: t => t.batch, loss: t => list(t.losses).values.join(', ') };
     const differ = Object.keys(settings).filter(k => new Set(runs.map(r => text(settings[k](object(object(r.run).training))))).size > 1);

@@ -1,6 +1,7 @@
 /*
  * Confirms a choice by training: from the same state, each candidate with its own rate goes on for the same time or until it reaches
- * the target, and the first to reach it is the one that is recommended, whatever was predicted.
+ * the target, and the first to reach it is the one that is recommended, whatever was predicted. Where the noise scale cannot be measured,
+ * nothing is predicted, and this alone makes the choice.
  */
 #include "insight/tune/tune.h"
 
@@ -45,7 +46,7 @@ static candidates find_candidates(const bw_tuning *made)
 }
 
 /* The loss on the validation samples, NaN without any. The model has the weights of the branch at this moment. */
-static bw_status run_branch(bwi_tuner *tuner, int64_t batch)
+static bw_status run_branch(bwi_tuner *tuner, int64_t batch, double seconds)
 {
     bw_tuning *made = tuner->made;
     bw_tune_facts *f = &made->facts;
@@ -57,7 +58,7 @@ static bw_status run_branch(bwi_tuner *tuner, int64_t batch)
     bwi_trial t = {.batch = batch,
                    .rate = bwi_rescale_round(bwi_rescale_rate(&training->optimizer, rate, from, batch, scale), 3),
                    .growth = 1,
-                   .most_seconds = tuner->options.confirm,
+                   .most_seconds = seconds,
                    .target = f->target_loss,
                    .smoothing = (double)f->target_samples / 20,
                    .evaluates = tuner->validation,
@@ -74,19 +75,25 @@ static bw_status run_branch(bwi_tuner *tuner, int64_t batch)
     return status;
 }
 
+/* A candidate that takes longer than the best one so far has lost, so where nobody asked for curves it gets no more than that, and the
+ * first one half of the time that is left. */
+static double seconds_for(const bwi_tuner *tuner, const bw_tune_branch *best)
+{
+    double left = bwi_tuner_left(tuner);
+    return tuner->options.confirm > 0 ? tuner->options.confirm : best ? fmin(best->seconds, left) : left / 2;
+}
+
 bw_status bwi_tune_confirm(bwi_tuner *tuner)
 {
     bw_tuning *made = tuner->made;
     bw_tune_facts *f = &made->facts;
     candidates c = find_candidates(made);
-    bw_status status = BW_OK;
-    for (int i = 0; i < c.count && status == BW_OK; i++) {
-        status = run_branch(tuner, c.batch[i]);
-    }
     const bw_tune_branch *best = NULL;
-    for (int i = 0; i < f->branches && status == BW_OK; i++) {
+    bw_status status = BW_OK;
+    for (int i = 0; i < c.count && status == BW_OK && seconds_for(tuner, best) > 0; i++) {
+        status = run_branch(tuner, c.batch[i], seconds_for(tuner, best));
         const bw_tune_branch *b = &made->branches[i].facts;
-        best = !isnan(b->seconds) && (!best || b->seconds < best->seconds) ? b : best;
+        best = status == BW_OK && !isnan(b->seconds) && (!best || b->seconds < best->seconds) ? b : best;
     }
     if (best) {
         f->confirmed = true;

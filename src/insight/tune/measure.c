@@ -74,7 +74,8 @@ static bw_status time_subject(bwi_tuner *tuner, subject *s, double seconds)
     bwi_snapshot_rewind(tuner->snapshot);
     if (status == BW_OK && w.samples > 0) {
         bw_run_facts facts = bw_history_facts(history);
-        size_t peak = facts.peak_bytes > 0 ? facts.peak_bytes : facts.planned_bytes;
+        /* What was freed by the sizes before is used again, so that the process may grow by less than a training takes. */
+        size_t peak = facts.peak_bytes > facts.planned_bytes ? facts.peak_bytes : facts.planned_bytes;
         s->sample_seconds[s->rounds++] = w.seconds / (double)w.samples;
         s->peak_bytes = peak > s->peak_bytes ? peak : s->peak_bytes;
         s->tile_used = facts.tile;

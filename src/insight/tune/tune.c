@@ -19,9 +19,11 @@ static void explain_doubt(bw_tuning *made)
 {
     const bw_noise_scale *n = &made->facts.noise;
     if (made->facts.refusal) {
-        bwi_print(made->reason, sizeof made->reason,
-                  "the data do not decide: the noise scale cannot be measured, since %s; training the candidates would decide",
-                  made->facts.refusal);
+        bwi_print(
+            made->reason, sizeof made->reason,
+            "the data do not decide: the noise scale cannot be measured, since %s, and no candidate reached the target in the time "
+            "that was left",
+            made->facts.refusal);
     } else if (isnan(n->trace)) {
         bwi_print(made->reason, sizeof made->reason,
                   "the data do not decide: too few steps were made to measure the noise scale; more time would help");
@@ -165,7 +167,7 @@ static bw_status run(bwi_tuner *t)
     if (status == BW_OK) {
         status = choose(t);
     }
-    if (status == BW_OK && t->options.confirm > 0) {
+    if (status == BW_OK && (t->options.confirm > 0 || t->made->facts.refusal)) {
         status = bwi_tune_confirm(t);
     }
     bw_tune_facts *f = &t->made->facts;

@@ -86,21 +86,32 @@ static void test_bits(void **state)
     }
 }
 
-/* Where noise cannot be measured, nothing is recommended, and the reason says so. */
+/* Where noise cannot be measured, and no time is left to train candidates, nothing is recommended, and the reason says so; with time,
+ * what is recommended is a candidate that reached the target. */
 static void test_refused_noise(void **state)
 {
     (void)state;
     bw_model *model = bw_model_parse(ctx, "dense(8) batchnorm dense(3,softmax)");
     bw_tune_options options = BW_TUNE_OPTIONS_DEFAULT;
     bw_tuning *tuning = NULL;
-    options.seconds = 0.1;
+    options.seconds = 1e-6;
     check_ok(ctx, bw_tune(model, make_data(), &options, &tuning));
     bw_tune_facts facts = bw_tuning_facts(tuning);
     assert_false(facts.decided);
     assert_null(facts.optimizer);
+    assert_int_equal(facts.branches, 0);
     assert_non_null(strstr(facts.reason, "the data do not decide"));
+    assert_non_null(strstr(facts.reason, "no candidate reached the target"));
     assert_non_null(strstr(facts.refusal, "BatchNormalization"));
     check_fails(ctx, bw_tuning_apply(tuning, model), BW_INVALID_ARGUMENT, "nothing is recommended");
+    options.seconds = 1;
+    check_ok(ctx, bw_tune(model, make_data(), &options, &tuning));
+    facts = bw_tuning_facts(tuning);
+    assert_int_equal(facts.decided, facts.confirmed);
+    for (int k = 0; k < facts.branches; k++) {
+        bw_tune_branch branch = bw_tuning_branch(tuning, k);
+        assert_true(branch.batch != facts.batch || (isfinite(branch.seconds) && branch.rate == facts.rate));
+    }
 }
 
 static void test_apply(void **state)
