@@ -395,8 +395,6 @@ void bwi_values_pixels(const float *values, int64_t count, const bwi_value_range
 /* Measures what the machine does at best with the context's table and all its workers: everything in `machine` but the processor's
  * name. Takes half a second, and memory of four times the last cache. */
 bw_status bwi_limits_measure(bw_context *ctx, bw_machine *machine);
-/* How many times as much as one core several do, from what some turns gave, which are put in order. */
-double bwi_growth_of_turns(double *ratios, int turns, int cores, bool *unsteady);
 
 /* ---- How tensors are stored, which is the device's choice ---- */
 

@@ -3,6 +3,7 @@
 #include "support/folder.h"
 
 #include "insight/internal.h"
+#include "kernel/internal.h"
 
 #include <ctype.h>
 
