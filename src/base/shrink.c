@@ -31,6 +31,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* for changes of what 
 static guarded files[MOST_FILES];
 static int file_count;
 static bool installed;
+static struct sigaction before; /* what was there, if ours is installed */
 
 static guarded *find(uintptr_t address)
 {
@@ -66,9 +67,9 @@ static void on_bus_error(int number, siginfo_t *info, void *machine)
 
 static void install(void)
 {
-    struct sigaction now, ours = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO};
+    struct sigaction ours = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO};
     sigemptyset(&ours.sa_mask);
-    installed = sigaction(SIGBUS, NULL, &now) == 0 && !(now.sa_flags & SA_SIGINFO) && now.sa_handler == SIG_DFL &&
+    installed = sigaction(SIGBUS, NULL, &before) == 0 && !(before.sa_flags & SA_SIGINFO) && before.sa_handler == SIG_DFL &&
                 sigaction(SIGBUS, &ours, NULL) == 0;
 }
 
@@ -76,7 +77,7 @@ static void uninstall(void)
 {
     struct sigaction now;
     if (installed && sigaction(SIGBUS, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_bus_error) {
-        signal(SIGBUS, SIG_DFL);
+        sigaction(SIGBUS, &before, NULL); /* with its flags, as the program set them */
     }
     installed = false;
 }
