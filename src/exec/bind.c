@@ -343,6 +343,7 @@ void bwi_exec_close(bwi_exec *exec)
     }
     bwi_release(exec->ctx, exec->workers);
     bwi_release(exec->ctx, exec->blocks);
+    bwi_release(exec->ctx, exec->portions);
     bwi_release(exec->ctx, exec->split_tiles);
     bwi_release(exec->ctx, exec->bounds);
     bwi_release(exec->ctx, exec->factors);
@@ -482,6 +483,7 @@ size_t bwi_exec_bookkeeping(const bwi_plan *plan)
         bwi_allocation_bytes((size_t)bwi_moving_count(plan) * sizeof(bwi_moving));
     bytes = bwi_size_add(bytes, bwi_ledger_bytes(bwi_exec_parts(plan), plan->workers));
     bytes = bwi_size_add(bytes, bwi_overlap_bytes(plan));
+    bytes = bwi_size_add(bytes, bwi_portion_bytes(plan));
     bytes += bwi_allocation_bytes((size_t)plan->program_count * sizeof(bwi_bound_phase *));
     for (int p = 0; p < plan->program_count; p++) {
         bytes += bwi_allocation_bytes((size_t)plan->programs[p].phase_count * sizeof(bwi_bound_phase));
@@ -510,6 +512,9 @@ bw_status bwi_exec_open(bw_context *ctx, bwi_exec **result, bwi_plan *plan)
     bw_status status = exec->arena ? open_workers(exec) : BW_RESOURCE_EXHAUSTED;
     if (status == BW_OK) {
         status = open_blocks(exec);
+    }
+    if (status == BW_OK) {
+        status = bwi_portion_open(exec);
     }
     if (status == BW_OK) {
         status = bwi_records_open(exec);

@@ -124,6 +124,9 @@ void bwi_exec_forget(bwi_exec *exec);
  * once, after a failure. */
 bool bwi_exec_was_nonfinite(bwi_exec *exec);
 
+/* Memory for one value of each of the variable's, in its order: free as long as no window is begun. It has a gradient. */
+void *bwi_exec_room(const bwi_exec *exec, const bwi_variable *variable);
+
 int64_t bwi_exec_samples(const bwi_exec *exec); /* of the window */
 void bwi_exec_clear(bwi_exec *exec);
 /* Adds the lanes, then the ranks, and gives the squared norm of the window's gradient sum (NULL: no norm is needed, neither here
@@ -149,10 +152,11 @@ bool bwi_exec_large(const bwi_exec *exec);
  * fails with the sample or the variable that is at fault, and the window is lost. */
 bw_status bwi_exec_rehearse(bwi_exec *exec, bwi_visit rehearse, void *user);
 /* The commit: `sink` updates every trained variable from the gradient sums of the window, in fixed blocks; then everything else
- * that a step changes is changed, and the window is cleared. Cannot fail. */
-void bwi_exec_update(bwi_exec *exec, const bwi_sink *sink);
+ * that a step changes is changed, and the window is cleared. It can fail only if ranks have divided the slots and one of them is lost:
+ * the variables are then as before, but the slots of this rank's portion are not. */
+bw_status bwi_exec_update(bwi_exec *exec, const bwi_sink *sink);
 /* Does the same for an optimizer that does nothing where the gradient is zero: rows of tables that were not touched are skipped. */
-void bwi_exec_update_touched(bwi_exec *exec, const bwi_sink *sink);
+bw_status bwi_exec_update_touched(bwi_exec *exec, const bwi_sink *sink);
 /* To be called when variables were changed from outside, so that prologues run again. */
 void bwi_exec_touch(bwi_exec *exec);
 

@@ -152,6 +152,7 @@ struct bwi_exec {
     double *totals;             /* the sums of the last feed, laid out as in a lane */
     double *norms;              /* [block]: its squared norm, or zero if no norms are wanted; not finite if an element is not */
     bwi_overlap *overlap;       /* the sum over ranks beside the backward pass; NULL: it comes afterwards */
+    size_t *portions;           /* [rank + 1]: where the portions begin, in the first lane; NULL: slots are not divided */
     int64_t added_tiles;        /* of the window whose lanes are being added, and the first of the blocks */
     int64_t added_first;
     bwi_table *tables; /* one for each of the plan's */
@@ -159,6 +160,7 @@ struct bwi_exec {
     bool large;        /* the reduced sums are not moderate */
     double beyond;     /* a replay names numbers beyond it too; 0: only what is not finite */
     bool nonfinite;    /* the last failure was NaN or infinity */
+    bool portion_only; /* the present visit is of this rank's portion */
     bool touched_only; /* the present update skips rows that were not touched, in all tables */
 };
 
@@ -227,6 +229,14 @@ int bwi_overlap_pause(const bwi_exec *exec, int n, int *bucket);
 void bwi_overlap_lane_done(const bwi_exec *exec, int bucket);
 /* At the update: sums what has not been. */
 bw_status bwi_overlap_finish(bwi_exec *exec);
+/* The update where ranks have divided the optimizer's slots (portion.c): the tables' bytes; whether a block is in this rank's portion; makes
+ * such a block's new weights, which take the gradient's place; gives all ranks those of all; and makes them the variable's. */
+size_t bwi_portion_bytes(const bwi_plan *plan);
+bw_status bwi_portion_open(bwi_exec *exec);
+bool bwi_portion_has(const bwi_exec *exec, int64_t block);
+void bwi_portion_update(const bwi_exec *exec, int worker, int64_t block);
+bw_status bwi_portion_gather(bwi_exec *exec);
+void bwi_portion_commit(const bwi_exec *exec, int64_t block);
 /* Layers split over workers (split.c): whether the present piece runs that way; and runs it, with failures reported as by
  * run_lanes. */
 bool bwi_split_fit(const bwi_exec *exec);

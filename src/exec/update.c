@@ -123,7 +123,9 @@ static void update_block(bwi_exec *exec, int worker, int64_t number)
 {
     if (number < exec->block_count) {
         const bwi_block *block = &exec->blocks[number];
-        if (!exec->deferred || !block->defers) {
+        if (exec->portions) {
+            bwi_portion_commit(exec, number);
+        } else if (!exec->deferred || !block->defers) {
             exec->updater.take(exec->updater.user, block->variable, block->first, block->count,
                                gradient_at(exec, 0, block->gradient));
         }
@@ -137,10 +139,21 @@ static void update_block(bwi_exec *exec, int worker, int64_t number)
     }
 }
 
+static void portion_block(bwi_exec *exec, int worker, int64_t number)
+{
+    if (bwi_portion_has(exec, number)) {
+        bwi_portion_update(exec, worker, number);
+    }
+}
+
 static void visit_block(bwi_exec *exec, int worker, int64_t number)
 {
     (void)worker;
     const bwi_block *block = &exec->blocks[number];
+    if (exec->portion_only && !bwi_portion_has(exec, number)) {
+        exec->norms[number] = 0;
+        return;
+    }
     exec->norms[number] =
         exec->visitor(exec->visit_user, block->variable, block->first, block->count, gradient_at(exec, 0, block->gradient));
 }
@@ -338,19 +351,23 @@ static bw_status name_nonfinite(bwi_exec *exec)
     return bwi_fail(exec->ctx, BW_INTERNAL, "a gradient is not finite");
 }
 
-/* A sample whose numbers are far beyond what squares of floats can hold is at fault, if there is one; otherwise it is the step. */
+static bw_status fail_overflow(const bwi_exec *exec, const bwi_variable *variable)
+{
+    return bwi_fail(exec->ctx, BW_INVALID_ARGUMENT,
+                    "the update of %s would not be finite; nothing was changed: lower the learning rate, clip the "
+                    "gradients or scale the inputs",
+                    variable->name);
+}
+
+/* A sample whose numbers are far beyond what squares of floats can hold is at fault, if there is one; otherwise it is the step. Without a
+ * variable, another rank has found it, and its message is there already. */
 static bw_status name_overflow(bwi_exec *exec, const bwi_variable *variable)
 {
     exec->nonfinite = true;
     exec->beyond = 0x1p60;
     bw_status status = exec->piece.dataset ? replay_last(exec) : BW_OK;
     exec->beyond = 0;
-    return status != BW_OK
-               ? status
-               : bwi_fail(exec->ctx, BW_INVALID_ARGUMENT,
-                          "the update of %s would not be finite; nothing was changed: lower the learning rate, clip the "
-                          "gradients or scale the inputs",
-                          variable->name);
+    return status != BW_OK ? status : variable ? fail_overflow(exec, variable) : BW_INVALID_ARGUMENT;
 }
 
 bool bwi_exec_was_nonfinite(bwi_exec *exec)
@@ -537,6 +554,18 @@ bool bwi_exec_large(const bwi_exec *exec)
     return exec->large;
 }
 
+static const bwi_variable *find_bad(const bwi_exec *exec)
+{
+    const bwi_variable *bad = NULL;
+    for (int64_t number = 0; number < exec->block_count && !bad; number++) {
+        bad = isfinite(exec->norms[number]) ? NULL : exec->blocks[number].variable;
+    }
+    for (int t = 0; t < exec->plan->table_count && !bad; t++) {
+        bad = isfinite(exec->tables[t].squared) ? NULL : exec->tables[t].records.variable;
+    }
+    return bad;
+}
+
 /* Deferred gradients are stored first, and their blocks reduced as the others were. */
 bw_status bwi_exec_rehearse(bwi_exec *exec, bwi_visit rehearse, void *user)
 {
@@ -549,34 +578,45 @@ bw_status bwi_exec_rehearse(bwi_exec *exec, bwi_visit rehearse, void *user)
         }
     }
     bwi_float_restore(state);
+    exec->portion_only = true;
     bwi_exec_visit(exec, rehearse, user);
-    const bwi_variable *bad = NULL;
-    for (int64_t number = 0; number < exec->block_count && !bad; number++) {
-        bad = isfinite(exec->norms[number]) ? NULL : exec->blocks[number].variable;
+    exec->portion_only = false;
+    const bwi_variable *bad = find_bad(exec);
+    bw_status status = bad ? fail_overflow(exec, bad) : BW_OK;
+    if (exec->portions) { /* another rank may have found one that is bad */
+        status = exec->rank->agree(exec->ctx, status);
     }
-    for (int t = 0; t < exec->plan->table_count && !bad; t++) {
-        bad = isfinite(exec->tables[t].squared) ? NULL : exec->tables[t].records.variable;
+    if (status == BW_INVALID_ARGUMENT) {
+        status = name_overflow(exec, bad);
     }
-    bw_status status = bad ? name_overflow(exec, bad) : BW_OK;
     if (status != BW_OK) {
         bwi_exec_clear(exec);
     }
     return status;
 }
 
-void bwi_exec_update_touched(bwi_exec *exec, const bwi_sink *sink)
+bw_status bwi_exec_update_touched(bwi_exec *exec, const bwi_sink *sink)
 {
     exec->touched_only = true;
-    bwi_exec_update(exec, sink);
+    bw_status status = bwi_exec_update(exec, sink);
     exec->touched_only = false;
+    return status;
 }
 
-void bwi_exec_update(bwi_exec *exec, const bwi_sink *sink)
+bw_status bwi_exec_update(bwi_exec *exec, const bwi_sink *sink)
 {
     unsigned state = bwi_float_begin();
+    bw_status status = BW_OK;
     exec->updater = *sink;
-    share_blocks(exec, update_block, bwi_records_blocks(exec) + bwi_split_parts(exec), BWI_PART_UPDATE);
-    bwi_moving_commit(exec);
+    if (exec->portions) {
+        share_blocks(exec, portion_block, 0, BWI_PART_UPDATE);
+        status = bwi_portion_gather(exec);
+    }
+    if (status == BW_OK) {
+        share_blocks(exec, update_block, bwi_records_blocks(exec) + bwi_split_parts(exec), BWI_PART_UPDATE);
+        bwi_moving_commit(exec);
+    }
     bwi_float_restore(state);
     bwi_exec_clear(exec);
+    return status;
 }

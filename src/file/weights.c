@@ -544,7 +544,12 @@ static bw_status find_parts(bw_model *model, const bwi_wiring *wiring, bwi_weigh
 {
     bwi_training *t = model->training;
     bw_status status = make_places(wiring, &out->places, &out->place_count);
-    if (status == BW_OK && t && !t->unread && (t->compiled || t->optimizer.iterations > 0)) {
+    bool divided = t && t->optimizer.begins;
+    if (divided) {
+        bwi_log(out->ctx, BW_LOG_WARNING,
+                "the optimizer's state is left out of the file: the ranks have divided it among them until bw_fit ends");
+    }
+    if (status == BW_OK && t && !divided && !t->unread && (t->compiled || t->optimizer.iterations > 0)) {
         status = list_values(t, out->places, out->place_count, LISTING_KERAS_3, &out->list);
     }
     if (status != BW_OK) {

@@ -157,7 +157,8 @@ static void fill_items(const study *s)
         input += inner->graph.nodes[n]->op->flags & BWI_OP_INPUT ? bwi_size_multiply(s->values[n], (size_t)inner->regions) : 0;
     }
     items[BW_PLAN_PARAMETERS] = bwi_session_parameter_bytes(&s->session);
-    items[BW_PLAN_OPTIMIZER] = bwi_optimizer_bytes(s->session.training);
+    items[BW_PLAN_OPTIMIZER] =
+        inner->divides ? bwi_portion_slot_bytes(s->session.training, inner->ranks) : bwi_optimizer_bytes(s->session.training);
     items[BW_PLAN_DATA] = inner->items.data;
     items[BW_PLAN_BOOKKEEPING] = inner->items.bookkeeping + s->other_bytes;
     size_t lane = (inner->items.lanes - inner->joined_bytes) / (size_t)inner->lane_slots + inner->joined_bytes;
@@ -206,6 +207,10 @@ static void explain(const study *s, const bw_plan_options *options)
                  "of lanes changes bits)",
                  bwi_format_bytes(budget, s->plan->facts.budget), (long long)inner->requested_tile, inner->requested_lanes,
                  inner->requested_workers);
+    } else if (inner->divides) {
+        snprintf(text, BWI_REASON,
+                 "from the model; the budget is met by dividing the optimizer's slots over %d ranks, which changes no bits",
+                 inner->ranks);
     } else if (options->tile) {
         snprintf(text, BWI_REASON, "as asked for");
     } else {
@@ -268,6 +273,7 @@ static bw_status study_session(study *s, bw_dataset *dataset, int64_t window, co
                                    .lanes = options->lanes,
                                    .memory = options->memory,
                                    .spill = options->spill,
+                                   .divisible = true,
                                    .epochs = options->epochs};
     bw_status status = bwi_session_plan(&s->session, s->model, dataset, &session, &s->inner);
     if (status != BW_OK) {

@@ -14,6 +14,23 @@ int64_t bwi_update_blocks(const bwi_variable *variable)
     return (variable->count + BWI_UPDATE_BLOCK - 1) / BWI_UPDATE_BLOCK;
 }
 
+bool bwi_has_portions(const bwi_variable *variable)
+{
+    return variable->trainable && !variable->sparse;
+}
+
+int64_t bwi_portion_of(const bwi_graph *graph, const bwi_variable *variable, int ranks, int rank)
+{
+    int64_t before = 0, all = 0;
+    for (int v = 0; v < graph->variable_count; v++) {
+        int64_t blocks = bwi_has_portions(graph->variables[v]) ? bwi_update_blocks(graph->variables[v]) : 0;
+        before += v < variable->index ? blocks : 0;
+        all += blocks;
+    }
+    int64_t first = (bwi_portion_begin(all, ranks, rank) - before) * BWI_UPDATE_BLOCK;
+    return first < 0 ? 0 : first < variable->count ? first : variable->count;
+}
+
 size_t bwi_plan_value_bytes(const bwi_plan *plan, const bwi_value *value, int64_t samples)
 {
     if (value->kind == BWI_VALUE_STATISTICS) {
@@ -255,6 +272,7 @@ static size_t record_capacity(const bwi_plan *plan, const bwi_variable *variable
     return window < least ? window : least;
 }
 
+/* Sparse variables have records in place of gradients; what updates need besides lies behind them. */
 static void lay_tables(bwi_plan *plan, size_t *end)
 {
     size_t begin = *end;
@@ -274,7 +292,9 @@ static void lay_tables(bwi_plan *plan, size_t *end)
         table->sorted = take(end, bwi_size_multiply(capacity, 2 * sizeof(uint64_t)));
         scatters = scatters || !variable->lazy;
     }
-    plan->scatter_offset = take(end, scatters ? (size_t)plan->workers * BWI_UPDATE_BLOCK * sizeof(float) : 0);
+    size_t buffers = (size_t)plan->workers * BWI_UPDATE_BLOCK * sizeof(float);
+    plan->scatter_offset = take(end, scatters ? buffers : 0);
+    plan->kept_offset = take(end, plan->divides ? buffers : 0);
     plan->items.records = *end - begin;
 }
 

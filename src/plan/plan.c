@@ -1,8 +1,8 @@
 /*
  * Makes a plan: chooses tile, lanes and workers from the model (choice.c), then counts everything's bytes (layout.c); if they do
  * not fit the budget, tries the next more frugal choice. Values kept for a whole batch go first, as far as everything else leaves
- * no space for them: they are computed again or spilled to a file, whichever costs less (store.c). If this does not suffice, the
- * plan gives up splitting layers, then takes smaller tiles, fewer workers, segments, which compute a tile's activations again
+ * no space for them: they are computed again or spilled to a file, whichever costs less (store.c). If this does not suffice, ranks
+ * divide the optimizer's slots among them, which changes no bits; then the plan gives up splitting layers, then takes smaller tiles, fewer workers, segments, which compute a tile's activations again
  * (segments.c), and last fewer lanes.
  */
 #include "plan/internal.h"
@@ -207,7 +207,7 @@ static bw_status lay(attempt *a)
     }
     if (status == BW_OK) {
         status = bwi_plan_lay(plan, a->scratch);
-        plan->items.outside = a->request->outside_bytes;
+        plan->items.outside = plan->divides ? a->request->divided_bytes : a->request->outside_bytes;
         plan->items.data = a->request->data ? a->request->data(a->request->data_user, plan) : 0;
         plan->items.bookkeeping = bwi_size_add(own_bytes(a), a->request->bookkeeping ? a->request->bookkeeping(plan) : 0);
     }
@@ -354,6 +354,13 @@ static bw_status try_choice(attempt *a, const bwi_choice *c)
     return status;
 }
 
+/* Slots that were divided are whole again at the end, when everything else of the run is gone. */
+static size_t needed_bytes(const attempt *a)
+{
+    size_t total = bwi_plan_total(a->plan);
+    return a->plan->divides && total < a->request->outside_bytes ? a->request->outside_bytes : total;
+}
+
 static bw_status refuse(const attempt *a, size_t needed)
 {
     char have[32], need[32];
@@ -378,13 +385,21 @@ static bw_status try_frugal(attempt *a, bwi_choice *c, size_t *least)
         if (status != BW_OK) {
             return status;
         }
-        size_t total = bwi_plan_total(a->plan);
+        size_t total = needed_bytes(a);
         worse = total < *least ? 0 : worse + 1;
         best = total < *least ? *c : best;
         *least = total < *least ? total : *least;
     }
     *c = best;
     return BW_OK;
+}
+
+/* Whether dividing the optimizer's slots saves more than it takes: a buffer for each worker. */
+static bool may_divide(const attempt *a, const bwi_choice *c)
+{
+    const bwi_plan_request *r = a->request;
+    size_t buffers = (size_t)c->workers * BWI_UPDATE_BLOCK * sizeof(float);
+    return r->divided_bytes > 0 && (r->divides || bwi_size_add(r->divided_bytes, buffers) < r->outside_bytes);
 }
 
 /* From the default choice to ever more frugal ones. */
@@ -396,22 +411,27 @@ static bw_status search(attempt *a, bwi_choice c)
         frugal.lanes *= 2;
     }
     find_budget(a);
-    bool tight = !a->system || a->budget < TIGHT_BYTES;
+    bool tight = !a->system || a->budget<TIGHT_BYTES, divides = a->request->divided_bytes> 0 && a->request->divides;
+    a->plan->divides = divides;
     for (bool known = false;;) {
         if (tight && !known) {
+            a->plan->divides = may_divide(a, &frugal);
             bw_status status = try_frugal(a, &frugal, &least);
+            a->plan->divides = divides;
             if (status != BW_OK || least > a->budget) {
                 return status != BW_OK ? status : refuse(a, least);
             }
             known = true;
         }
         bw_status status = try_choice(a, &c);
-        if (status != BW_OK || bwi_plan_total(a->plan) <= a->budget) {
+        if (status != BW_OK || needed_bytes(a) <= a->budget) {
             return status;
         }
         tight = true;
-        if (known && !bwi_choice_save(&c, &frugal)) {
-            return refuse(a, bwi_plan_total(a->plan));
+        if (!divides && may_divide(a, &c)) {
+            a->plan->divides = divides = true;
+        } else if (known && !bwi_choice_save(&c, &frugal)) {
+            return refuse(a, needed_bytes(a));
         }
     }
 }

@@ -35,6 +35,8 @@ typedef struct bwi_plan_request {
     size_t memory;        /* budget; 0: what the system gives */
     const char *spill;    /* folder for boundary values that the budget cannot hold; NULL: none may be spilled */
     size_t outside_bytes; /* that others have planned: parameters, optimizer slots, history */
+    size_t divided_bytes; /* the same, if each rank keeps the slots of its portion only; 0: all ranks must keep all slots */
+    bool divides;         /* they are divided even if the budget does not ask for it */
     size_t held_bytes;    /* of them, those that are allocated already */
     size_t (*bookkeeping)(const bwi_plan *plan); /* the bytes of what runs the plan, without the arena; may be NULL */
     /* The bytes of samples that are made ahead, for the plan's tile and workers; may be NULL. */
@@ -119,6 +121,7 @@ struct bwi_plan {
     int64_t staged;   /* tiles whose factors of deferred gradients can be staged */
     int tile_workers; /* how many workers take tiles: no more than there are */
     int regions;      /* of tile values: one for each of them, and for each of split_tiles */
+    bool divides;     /* each rank keeps the optimizer's slots of its portion of the blocks only */
     bool keep;        /* values between phases may be kept for the whole batch, whose size is known */
     /* Some program has several phases, so what prologues make takes turns in memory and is made before the first phase that reads it. */
     bool prologues_by_phase;
@@ -147,6 +150,7 @@ struct bwi_plan {
     size_t spill_bytes;                     /* of that file; 0: there is none */
     char *spill;                            /* its folder; NULL: nothing may be spilled */
     size_t scatter_offset;                  /* of a buffer of BWI_UPDATE_BLOCK floats for each worker, zero between uses */
+    size_t kept_offset;                     /* of another one, for weights while a portion is updated */
     size_t bytes;                           /* of the arena */
     bwi_plan_items items;
 };
@@ -174,5 +178,14 @@ bw_status bwi_plan_fullest(const bwi_plan *plan, size_t *values, size_t *workspa
 size_t bwi_plan_gradient_bytes(const bwi_plan *plan);
 /* The number of fixed blocks in which a variable is updated. */
 int64_t bwi_update_blocks(const bwi_variable *variable);
+/* The blocks of all trained dense variables, one after the other, are divided evenly over ranks. The blocks of a rank begin with: */
+static inline int64_t bwi_portion_begin(int64_t blocks, int ranks, int rank)
+{
+    return blocks * rank / ranks;
+}
+/* Where a rank's portion of a variable begins, in values; that of rank `ranks` is the variable's end. A variable that is not trained, or
+ * sparse, has one portion, which belongs to all. */
+int64_t bwi_portion_of(const bwi_graph *graph, const bwi_variable *variable, int ranks, int rank);
+bool bwi_has_portions(const bwi_variable *variable);
 
 #endif

@@ -41,6 +41,7 @@ static const bwi_rank_row mpi_row = {
     .sum_floats = bwi_mpi_sum_floats,
     .sum_doubles = bwi_mpi_sum_doubles,
     .sum_lanes = bwi_mpi_sum_lanes,
+    .gather = bwi_mpi_gather,
     .agree = bwi_mpi_agree,
     .leave = leave,
     .beside = beside,

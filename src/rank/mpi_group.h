@@ -74,7 +74,7 @@ typedef struct bwi_transfer {
     unsigned char *staging;
 } bwi_transfer;
 
-/* A message of mpi_lanes.c that is under way. */
+/* A message of mpi_lanes.c or mpi_gather.c that is under way. */
 typedef struct bwi_message {
     bwi_mpi_request request;
     int64_t expected; /* bytes; -1: it is sent */
@@ -98,7 +98,7 @@ typedef struct bwi_mpi_group {
     int64_t calls; /* completed */
     int serial;    /* of transfers; their tags follow from it */
     bwi_transfer transfers[BWI_TRANSFERS];
-    bwi_message *messages; /* with the staging memory: for runs of lanes that are several subtrees */
+    bwi_message *messages; /* of mpi_lanes.c and mpi_gather.c */
     int message_count;
     unsigned char *staging;
     /* The thread that answers notes. */
@@ -132,16 +132,20 @@ void bwi_peers_open(bwi_mpi_group *all);
 void bwi_peers_answer(bwi_mpi_group *all, bool threads);
 void bwi_peers_close(bwi_mpi_group *all);
 
-/* ---- mpi_sum.c, mpi_lanes.c ---- */
+/* ---- mpi_sum.c, mpi_lanes.c, mpi_gather.c ---- */
 
 /* Moves on what a call waits for; true if anything moved, and *over at its end. */
 typedef bool (*bwi_mpi_work)(bwi_mpi_group *all, void *user, bool *over);
-/* Makes one call, by work and waits, one after the other. */
-bw_status bwi_mpi_run(bw_context *ctx, bwi_mpi_work moves, void *user);
+/* Makes one call, by work and waits, one after the other. Being cancelled ends it, unless it is patient. */
+bw_status bwi_mpi_run(bw_context *ctx, bwi_mpi_work moves, void *user, bool patient);
+/* Begins to send or to receive one of the group's messages; whether any of them is under way, and whether one has come to its end. */
+void bwi_message_post(bwi_mpi_group *all, bool sends, void *bytes, size_t size, int rank, int tag);
+bool bwi_messages_pending(bwi_mpi_group *all, bool *moved);
 
 bw_status bwi_mpi_sum_floats(bw_context *ctx, void *values, int64_t count);
 bw_status bwi_mpi_sum_doubles(bw_context *ctx, void *values, int64_t count);
 bw_status bwi_mpi_sum_lanes(bw_context *ctx, void *first, const bwi_rank_sum *sum);
+bw_status bwi_mpi_gather(bw_context *ctx, void *values, const size_t *begins);
 bw_status bwi_mpi_agree(bw_context *ctx, bw_status mine);
 
 #endif

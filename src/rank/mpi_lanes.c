@@ -50,11 +50,11 @@ static size_t part_bytes(const bwi_mpi_group *all, const lanes *l, int rank)
     return part_begin(all, l, rank + 1) - part_begin(all, l, rank);
 }
 
-static void post(bwi_mpi_group *all, bool sends, void *bytes, size_t size, int rank)
+void bwi_message_post(bwi_mpi_group *all, bool sends, void *bytes, size_t size, int rank, int tag)
 {
     bwi_message *m = &all->messages[all->message_count];
-    int error = sends ? all->mpi->send(&m->request, bytes, size, rank, LANES_TAG)
-                      : all->mpi->receive(&m->request, bytes, size, rank, LANES_TAG);
+    int error =
+        sends ? all->mpi->send(&m->request, bytes, size, rank, tag) : all->mpi->receive(&m->request, bytes, size, rank, tag);
     m->expected = sends ? -1 : (int64_t)size;
     m->pending = error == 0;
     all->message_count += error == 0;
@@ -70,7 +70,7 @@ static void exchange(bwi_mpi_group *all, lanes *l, int rank, int lane, int numbe
     size_t mine = part_bytes(all, l, all->rank), bytes = (size_t)l->count * l->size;
     unsigned char *came = l->came + (size_t)number * mine;
     if (rank != all->rank) {
-        post(all, false, came, mine, rank);
+        bwi_message_post(all, false, came, mine, rank, LANES_TAG);
         return;
     }
     l->kernels->memory->read(l->goes, l->first + (size_t)(lane - own) * l->sum->stride + (size_t)l->begin * l->size, bytes);
@@ -78,7 +78,7 @@ static void exchange(bwi_mpi_group *all, lanes *l, int rank, int lane, int numbe
         came, l->first + (size_t)(lane - own) * l->sum->stride + (size_t)l->begin * l->size + part_begin(all, l, all->rank), mine);
     for (int to = 0; to < all->ranks.count; to++) {
         if (to != all->rank) {
-            post(all, true, l->goes + part_begin(all, l, to), part_bytes(all, l, to), to);
+            bwi_message_post(all, true, l->goes + part_begin(all, l, to), part_bytes(all, l, to), to, LANES_TAG);
         }
     }
     l->goes += bytes;
@@ -121,13 +121,13 @@ static void add_part(bwi_mpi_group *all, lanes *l)
     all->message_count = 0;
     for (int rank = 0; rank < all->ranks.count; rank++) {
         if (rank != all->rank) {
-            post(all, false, l->results + part_begin(all, l, rank), part_bytes(all, l, rank), rank);
-            post(all, true, l->results + at, mine, rank);
+            bwi_message_post(all, false, l->results + part_begin(all, l, rank), part_bytes(all, l, rank), rank, LANES_TAG);
+            bwi_message_post(all, true, l->results + at, mine, rank, LANES_TAG);
         }
     }
 }
 
-static bool test_messages(bwi_mpi_group *all, bool *moved)
+bool bwi_messages_pending(bwi_mpi_group *all, bool *moved)
 {
     bool pending = false;
     for (int k = 0; k < all->message_count; k++) {
@@ -154,7 +154,7 @@ static bool work(bwi_mpi_group *all, void *user, bool *over)
 {
     lanes *l = user;
     bool moved = false;
-    if (test_messages(all, &moved) || all->status != BW_OK) {
+    if (bwi_messages_pending(all, &moved) || all->status != BW_OK) {
         return moved;
     }
     if (l->phase == 1) {
@@ -188,5 +188,5 @@ bw_status bwi_mpi_sum_lanes(bw_context *ctx, void *first, const bwi_rank_sum *su
     size_t part = BWI_LANES_STAGING / parts / l.size - 1;
     part = part > PART_BYTES / l.size ? PART_BYTES / l.size : part;
     l.most = (int64_t)part * ranks;
-    return bwi_mpi_run(ctx, work, &l);
+    return bwi_mpi_run(ctx, work, &l, false);
 }

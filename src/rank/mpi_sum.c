@@ -267,7 +267,7 @@ static bool work(bwi_mpi_group *all, void *user, bool *over)
 }
 
 /* Waits are short, so that cancelling, a peer that leaves and one that is lost end them. */
-bw_status bwi_mpi_run(bw_context *ctx, bwi_mpi_work moves, void *user)
+bw_status bwi_mpi_run(bw_context *ctx, bwi_mpi_work moves, void *user, bool patient)
 {
     bwi_mpi_group *all = (bwi_mpi_group *)ctx->ranks;
     bwi_waiting waiting = {.waits = 0};
@@ -277,7 +277,7 @@ bw_status bwi_mpi_run(bw_context *ctx, bwi_mpi_work moves, void *user)
         if (!over && !moved) {
             bwi_notes_take(all);
             look_for_leavers(all);
-            if (bwi_cancelled(ctx) && waiting.waits > 0 && bwi_now() - waiting.first > GRACE_SECONDS) {
+            if (!patient && bwi_cancelled(ctx) && waiting.waits > 0 && bwi_now() - waiting.first > GRACE_SECONDS) {
                 bwi_group_fail(all, BW_CANCELLED, "cancelled: rank %d of %d has left the group", all->rank, all->ranks.count);
             }
         }
@@ -302,7 +302,7 @@ bw_status bwi_mpi_run(bw_context *ctx, bwi_mpi_work moves, void *user)
 static bw_status run(bw_context *ctx, const bwi_sum *how, void *first, int64_t count)
 {
     values v = {.how = how, .first = first, .count = count, .begun = ctx->ranks->count > 1 ? 0 : count};
-    return bwi_mpi_run(ctx, work, &v);
+    return bwi_mpi_run(ctx, work, &v, false);
 }
 
 static bool is_power(int count)

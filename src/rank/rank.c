@@ -21,6 +21,12 @@ static bw_status one_sum_doubles(bw_context *ctx, void *values, int64_t count)
     return BW_OK;
 }
 
+static bw_status one_gather(bw_context *ctx, void *values, const size_t *begins)
+{
+    (void)ctx, (void)values, (void)begins;
+    return BW_OK;
+}
+
 static bw_status one_agree(bw_context *ctx, bw_status mine)
 {
     (void)ctx;
@@ -37,6 +43,7 @@ static const bwi_rank_row one_row = {
     .count = one_count,
     .sum_floats = one_sum_floats,
     .sum_doubles = one_sum_doubles,
+    .gather = one_gather,
     .agree = one_agree,
     .leave = one_leave,
 };

@@ -25,7 +25,7 @@
 #define SPIN_SECONDS 50e-6
 #define NAP_NANOSECONDS 1000000 /* how late bw_cancel may be seen by who sleeps: it cannot signal */
 
-typedef enum kind { KIND_FLOATS, KIND_DOUBLES, KIND_AGREE } kind;
+typedef enum kind { KIND_FLOATS, KIND_DOUBLES, KIND_GATHER, KIND_AGREE } kind;
 
 /* What a rank shows the others at a meeting. */
 typedef struct place {
@@ -134,8 +134,8 @@ static bw_status fail_left(bw_context *ctx, group *all)
 }
 
 /* A barrier in one word: its number, who has arrived, who has left. Whoever comes last begins the next number, so a rank that is
- * late cannot mistake the next meeting for this one. */
-static bw_status meet(bw_context *ctx, group *all)
+ * late cannot mistake the next meeting for this one. A rank that is cancelled leaves, unless it is patient. */
+static bw_status meet(bw_context *ctx, group *all, bool patient)
 {
     uint64_t word = atomic_load(&all->word), next;
     do {
@@ -153,7 +153,7 @@ static bw_status meet(bw_context *ctx, group *all)
     }
     double spin_end = all->spins ? bwi_now() + SPIN_SECONDS : 0;
     while (!over(all, number)) {
-        if (bwi_cancelled(ctx)) {
+        if (!patient && bwi_cancelled(ctx)) {
             leave_before(all, ctx->rank, number);
         } else if (all->spins && bwi_now() < spin_end) {
             sched_yield();
@@ -178,7 +178,8 @@ static place *place_of(group *all, int rank, unsigned meeting)
 /* Checks that all ranks make the same call with the same counts, which all of them see alike. */
 static bw_status check_same(bw_context *ctx, group *all, unsigned meeting)
 {
-    static const char *const names[] = {[KIND_FLOATS] = "sum_floats", [KIND_DOUBLES] = "sum_doubles", [KIND_AGREE] = "agree"};
+    static const char *const names[] = {
+        [KIND_FLOATS] = "sum_floats", [KIND_DOUBLES] = "sum_doubles", [KIND_GATHER] = "gather", [KIND_AGREE] = "agree"};
     const place *first = place_of(all, 0, meeting);
     for (int rank = 1; rank < all->ranks.count; rank++) {
         const place *other = place_of(all, rank, meeting);
@@ -261,7 +262,7 @@ static bw_status threads_sum_lanes(bw_context *ctx, void *first, const bwi_rank_
         bwi_tree tree = {.kernels = bwi_kernels_of(ctx), .doubles = sum->doubles, .count = (int64_t)(block / size), .result = next};
         tree.scratch = own->scratch;
         show(ctx, sum, next, block, place_of(all, ctx->rank, meeting));
-        status = meet(ctx, all);
+        status = meet(ctx, all, false);
         if (status == BW_OK) {
             status = check_same(ctx, all, meeting);
         }
@@ -289,6 +290,44 @@ static bw_status threads_sum_doubles(bw_context *ctx, void *values, int64_t coun
     return threads_sum_lanes(ctx, values, &sum);
 }
 
+/* The bytes of a rank's part that go through its place at a time, from `at` on. */
+static size_t part_at(const size_t *begins, int rank, size_t at)
+{
+    size_t size = begins[rank + 1] - begins[rank], left = size > at ? size - at : 0;
+    return left < PLACE_BYTES ? left : PLACE_BYTES;
+}
+
+/* All ranks show as many blocks as the largest part has. */
+static bw_status threads_gather(bw_context *ctx, void *values, const size_t *begins)
+{
+    group *all = group_of(ctx->ranks);
+    const bwi_memory_kernels *memory = bwi_kernels_of(ctx)->memory;
+    unsigned char *first = values;
+    size_t most = 0;
+    bw_status status = BW_OK;
+    for (int rank = 0; rank < all->ranks.count; rank++) {
+        most = begins[rank + 1] - begins[rank] > most ? begins[rank + 1] - begins[rank] : most;
+    }
+    for (size_t at = 0; at < most && status == BW_OK; at += PLACE_BYTES) {
+        unsigned meeting = all->members[ctx->rank].meetings;
+        place *own = place_of(all, ctx->rank, meeting);
+        memory->read(own->values, first + begins[ctx->rank] + at, part_at(begins, ctx->rank, at));
+        own->call = KIND_GATHER;
+        own->lanes = own->used = 0;
+        own->count = (int64_t)begins[all->ranks.count];
+        status = meet(ctx, all, true);
+        if (status == BW_OK) {
+            status = check_same(ctx, all, meeting);
+        }
+        for (int rank = 0; rank < all->ranks.count && status == BW_OK; rank++) {
+            if (rank != ctx->rank) {
+                memory->write(first + begins[rank] + at, place_of(all, rank, meeting)->values, part_at(begins, rank, at));
+            }
+        }
+    }
+    return status;
+}
+
 /* All ranks return the worst status of all, and so leave a step together. The message of a rank that did not fail is that of
  * one that did. */
 static bw_status threads_agree(bw_context *ctx, bw_status mine)
@@ -301,7 +340,7 @@ static bw_status threads_agree(bw_context *ctx, bw_status mine)
     own->count = 1;
     own->status = mine;
     snprintf((char *)own->values, sizeof own->values, "%s", ctx->message[0] ? ctx->message : bw_status_name(mine));
-    bw_status status = meet(ctx, all);
+    bw_status status = meet(ctx, all, false);
     if (status == BW_OK) {
         status = check_same(ctx, all, meeting);
     }
@@ -345,6 +384,7 @@ static const bwi_rank_row threads_row = {
     .sum_floats = threads_sum_floats,
     .sum_doubles = threads_sum_doubles,
     .sum_lanes = threads_sum_lanes,
+    .gather = threads_gather,
     .agree = threads_agree,
     .leave = threads_leave,
     .beside = threads_beside,

@@ -31,7 +31,7 @@ static inline __attribute__((always_inline)) bwi_step_part part_of(const bwi_opt
                                                                    int64_t first)
 {
     const bwi_slot *slots = &o->slots[variable->index * BWI_MAX_SLOTS];
-    size_t offset = (size_t)first * sizeof(float);
+    size_t offset = (size_t)(first - slots[0].first) * sizeof(float);
     bwi_step_part part = {.l1 = variable->l1, .l2 = variable->l2, .clip = o->clips[variable->index]};
     for (int k = 0; k < o->slot_count; k++) {
         part.slots[k] = (char *)slots[k].data + offset;
@@ -147,7 +147,7 @@ bool bwi_training_is_moderate(const bwi_training *t)
         const bwi_slot *slots = o->slots ? &o->slots[variable->index * BWI_MAX_SLOTS] : NULL;
         double squared = k->sum_of_squares(variable->count, variable->data);
         for (int n = 0; slots && n < BWI_MAX_SLOTS; n++) {
-            double slot = slots[n].data ? k->sum_of_squares(variable->count, slots[n].data) : 0;
+            double slot = slots[n].data ? k->sum_of_squares(slots[n].count, slots[n].data) : 0;
             squared += slot / BWI_MODERATE / BWI_MODERATE; /* second moments are squares */
         }
         most = squared <= most ? most : squared; /* NaN is kept */
@@ -183,12 +183,10 @@ bw_status bwi_session_apply(bwi_session *s)
         return status;
     }
     bwi_sink sink = {.take = bwi_optimizer_update, .reads = tell_reads, .user = o};
-    if (stays(o, &s->training->model->graph)) {
-        bwi_exec_update_touched(s->exec, &sink);
-    } else {
-        bwi_exec_update(s->exec, &sink);
-    }
+    bool touched = stays(o, &s->training->model->graph);
+    status = touched ? bwi_exec_update_touched(s->exec, &sink) : bwi_exec_update(s->exec, &sink);
     bwi_float_restore(state);
-    o->iterations++;
-    return BW_OK;
+    o->momentum_product = status == BW_OK ? o->momentum_product : product;
+    o->iterations += status == BW_OK;
+    return status;
 }

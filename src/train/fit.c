@@ -65,9 +65,15 @@ static void move_cursor(bwi_fitting *f, const bw_progress *p, int64_t position)
     cursor->all_skipped = facts->skipped_steps;
 }
 
+/* The first rank writes checkpoints; the others show it their slots. */
+static bool takes_checkpoints(const bwi_fitting *f)
+{
+    return f->checkpoints.writer || (f->checkpoints.asked && f->divides);
+}
+
 static void end_step(bwi_fitting *f, const bw_progress *p, int64_t position)
 {
-    if (f->checkpoints.writer) {
+    if (takes_checkpoints(f)) {
         move_cursor(f, p, position);
         bwi_fit_checkpoints_step(&f->checkpoints, &f->history->facts);
     }
@@ -275,7 +281,7 @@ static void end_epoch(bwi_fitting *f, bw_progress *p)
     p->step = p->samples = 0;
     move_cursor(f, p, 0);
     cursor->skipped = 0;
-    if (f->checkpoints.writer) {
+    if (takes_checkpoints(f)) {
         bwi_session_reset(&f->session);
         bwi_fit_state_validating(&f->checkpoints.state, false);
         bwi_fit_checkpoints_epoch(&f->checkpoints, &f->history->facts);
@@ -346,13 +352,14 @@ static bw_status run(bwi_fitting *f)
     for (int epoch = (int)f->checkpoints.state.cursor.epoch; epoch < f->options.epochs && !f->stopped && status == BW_OK; epoch++) {
         status = run_epoch(f, epoch, &steps);
     }
-    if (f->checkpoints.writer && !f->differs) {
+    if (takes_checkpoints(f) && !f->differs) {
         double begin = bwi_now();
         bwi_fit_checkpoints_end(&f->checkpoints, &f->history->facts);
         f->waited = bwi_now() - begin;
     }
     if (status == BW_OK) {
         bwi_training_finalize(f->session.training);
+        status = f->session.training->optimizer.gathered;
     }
     take_facts(f);
     bwi_profile_take_trace(f->history->profile, f->session.exec);
@@ -364,12 +371,24 @@ static bw_status run(bwi_fitting *f)
     return status;
 }
 
+/* Whether the weights and all slots, those of other ranks too, are moderate. */
+static bw_status compare_moderate(bwi_fitting *f)
+{
+    bool large = !f->session.moderate;
+    bw_status status = bwi_ranks_meet(f->model, false, 0, &large);
+    f->session.moderate = !large;
+    return status;
+}
+
 /* Ranks begin together, or none does; whoever looks on is told of the beginning and of the end. */
 static bw_status fit(bwi_fitting *f, bw_dataset *dataset)
 {
     bw_status status = bwi_fitting_prepare(f, dataset);
     bwi_alike alike = bwi_fitting_alike(f);
     status = bwi_ranks_begin(f->ctx, &alike, status);
+    if (status == BW_OK && f->ctx->ranks) {
+        status = bwi_fitting_divide_slots(f);
+    }
     if (status == BW_OK) {
         status = bwi_fitting_open_history(f);
     }
@@ -380,6 +399,12 @@ static bw_status fit(bwi_fitting *f, bw_dataset *dataset)
         status = status == BW_OK ? bwi_fitting_open_checkpoints(f) : status;
         alike = bwi_fitting_alike(f);
         status = bwi_ranks_begin(f->ctx, &alike, status);
+        if (status == BW_OK) {
+            bwi_fit_checkpoints_begin(&f->checkpoints, &f->history->facts);
+        }
+    }
+    if (status == BW_OK && f->divides) {
+        status = compare_moderate(f);
     }
     bw_tensorboard *board = f->options.tensorboard;
     f->shows = board;
@@ -404,12 +429,19 @@ static bw_status fit(bwi_fitting *f, bw_dataset *dataset)
     return status;
 }
 
-static void release(bwi_fitting *f)
+/* What the ranks divided becomes whole once the arena is gone. */
+static bw_status release(bwi_fitting *f, bw_status status)
 {
     bwi_fit_checkpoints_close(&f->checkpoints);
     bwi_watch_close(&f->watch);
     if (f->open) {
         bwi_session_close(&f->session);
+    }
+    if (f->divides) {
+        char last[sizeof f->ctx->message];
+        memcpy(last, f->ctx->message, sizeof last);
+        bw_status joined = bwi_portion_join(bwi_training_of(f->model));
+        status = status == BW_OK ? joined : bwi_fail(f->ctx, status, "%s", last);
     }
     bwi_disown(f->history);
     bwi_disown(f->logs);
@@ -417,6 +449,7 @@ static void release(bwi_fitting *f)
     bw_dataset_free(f->windows);
     bw_dataset_free(f->split[0]);
     bw_dataset_free(f->split[1]);
+    return status;
 }
 
 bw_status bwi_model_fit(bw_model *model, bw_dataset *dataset, const bw_fit_options *options, bw_history **history)
@@ -442,7 +475,7 @@ bw_status bwi_model_fit(bw_model *model, bw_dataset *dataset, const bw_fit_optio
         *history = f.history;
         f.history = NULL;
     }
-    release(&f);
+    status = release(&f, status);
     return bwi_run_end(ctx, status);
 }
 

@@ -138,6 +138,8 @@ static bw_status open_session(bwi_fitting *f)
                                    .saves = o->saves || o->tensorboard,
                                    .shows_gradients = o->tensorboard,
                                    .recipe = f->recipe,
+                                   .divisible = true,
+                                   .divides = f->divides,
                                    .checkpoints = f->checkpoints.asked && f->ctx->rank == 0};
     bw_status status = bwi_pool_open(f->ctx);
     if (status != BW_OK) {
@@ -173,6 +175,33 @@ bw_status bwi_fitting_prepare(bwi_fitting *f, bw_dataset *dataset)
         bwi_adapt_tell_given(f->model);
     }
     return status == BW_OK ? open_session(f) : status;
+}
+
+/* A rank that planned otherwise plans again, and all compare their plans once more. */
+bw_status bwi_fitting_divide_slots(bwi_fitting *f)
+{
+    const bwi_plan *plan = bwi_exec_plan(f->session.exec);
+    bool mine = plan->divides;
+    f->divides = mine;
+    bw_status status = bwi_ranks_meet(f->model, false, 0, &f->divides);
+    if (status != BW_OK || !f->divides) {
+        return status;
+    }
+    if (!mine) {
+        bwi_session_close(&f->session);
+        f->open = false;
+        status = open_session(f);
+    }
+    bwi_alike alike = bwi_fitting_alike(f);
+    status = bwi_ranks_begin(f->ctx, &alike, status);
+    if (status == BW_OK && f->ctx->rank == 0) {
+        char part[32], whole[32];
+        bwi_log(f->ctx, BW_LOG_INFO, "memory: the optimizer's slots are divided over %d ranks: %s on each, in place of %s",
+                bw_ranks_count(f->ctx->ranks),
+                bwi_format_bytes(part, bwi_portion_slot_bytes(f->session.training, bw_ranks_count(f->ctx->ranks))),
+                bwi_format_bytes(whole, bwi_optimizer_bytes(f->session.training)));
+    }
+    return status;
 }
 
 /* Orders columns as Keras does: metrics, the loss, both again for validation, the learning rate; then the noise scale. The values

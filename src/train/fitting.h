@@ -25,12 +25,15 @@ typedef struct bwi_fitting {
     bool shows;    /* the gradients of an epoch's first update, to TensorBoard, which one of the ranks may have */
     bool differs;  /* the ranks' weights do, so that this rank's may be wrong */
     int64_t every; /* updates from one to the next that TensorBoard sees; 0: none */
+    bool divides;  /* ranks have divided the optimizer's slots among them */
 } bwi_fitting;
 
 /* Does everything up to the session, which has the plan. */
 bw_status bwi_fitting_prepare(bwi_fitting *f, bw_dataset *dataset);
 /* What ranks must agree on, as far as it is known. */
 bwi_alike bwi_fitting_alike(const bwi_fitting *f);
+/* Ranks whose memory differs may have planned differently: all divide the optimizer's slots if one has to. */
+bw_status bwi_fitting_divide_slots(bwi_fitting *f);
 /* Opens the history and the logs, with their columns. */
 bw_status bwi_fitting_open_history(bwi_fitting *f);
 /* Opens the folder of checkpoints, and continues from one if that is asked for; everything that it holds must be open. */

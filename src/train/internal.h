@@ -56,6 +56,19 @@ bw_status bwi_schedule_read(bw_context *ctx, bwi_schedule *schedule, const char 
 /* Reads "adam(lr=0.01)". The optimizer starts afresh. */
 bw_status bwi_optimizer_read(bw_context *ctx, bwi_optimizer *optimizer, const char *text);
 void bwi_optimizer_free_slots(bwi_training *training);
+/* Slots that ranks divide among them while bw_fit runs (portion.c): divides them, from those that there
+ * are or from new ones; and, on all ranks together, makes them whole again, or shows what the other ranks have: the whole slot is
+ * then in the lender's memory. A failure stays in `gathered`. */
+bw_status bwi_portion_divide(bwi_training *training);
+bw_status bwi_portion_join(bwi_training *training);
+void bwi_portion_show(const bwi_slot *slot);
+/* Shows all slots, in the order of bwi_optimizer_state, to a rank that takes a checkpoint. */
+void bwi_portion_show_all(bwi_training *training);
+/* What portion.c needs of optimizer.c. */
+int bwi_optimizer_all_slots(const bwi_optimizer *optimizer);
+void bwi_optimizer_fill_slot(const bwi_optimizer *optimizer, const bwi_slot *slot, int number);
+typedef void (*bwi_slot_visitor)(const bwi_optimizer *optimizer, bwi_slot *slot, const char *name, void *user);
+void bwi_optimizer_visit(const bwi_training *training, bwi_slot_visitor visit, void *user);
 /* Sets the constants of an update whose gradient sums are multiplied by `scale`; then bwi_optimizer_update takes one part of a
  * variable through all of it. */
 void bwi_optimizer_begin(bwi_optimizer *optimizer, float scale);

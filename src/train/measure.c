@@ -19,7 +19,7 @@ size_t bwi_held_bytes(const bw_model *model)
         const bwi_variable *variable = model->graph.variables[v];
         bytes += variable->data ? (size_t)variable->count * sizeof(float) : 0;
     }
-    return bytes + (training && training->optimizer.slots ? bwi_optimizer_bytes(training) : 0);
+    return bytes + (training && training->optimizer.slots ? training->optimizer.arena_bytes : 0);
 }
 
 void bwi_measure_begin(bwi_measure *m, bw_model *model)

@@ -137,7 +137,7 @@ bw_status bwi_optimizer_read(bw_context *ctx, bwi_optimizer *o, const char *text
 
 /* ---- Slots ---- */
 
-static int all_slots(const bwi_optimizer *o)
+int bwi_optimizer_all_slots(const bwi_optimizer *o)
 {
     return o->slot_count + (o->averages ? 1 : 0);
 }
@@ -153,20 +153,19 @@ size_t bwi_optimizer_bytes(const bwi_training *t)
     for (int v = 0; v < t->model->graph.variable_count; v++) {
         const bwi_variable *variable = t->model->graph.variables[v];
         if (variable->trainable) {
-            bytes = bwi_size_add(bytes, bwi_size_multiply(slot_bytes(variable), (size_t)all_slots(&t->optimizer)));
+            bytes = bwi_size_add(bytes, bwi_size_multiply(slot_bytes(variable), (size_t)bwi_optimizer_all_slots(&t->optimizer)));
         }
     }
     return bytes;
 }
 
 /* The arena is filled with zeros at first. Averages start as the weights, since rows of a lazy table may never be touched. */
-static void fill_slot(const bwi_optimizer *o, const bwi_slot *slot, int s)
+void bwi_optimizer_fill_slot(const bwi_optimizer *o, const bwi_slot *slot, int s)
 {
-    const bwi_variable *variable = slot->variable;
     if (s == o->slot_count) {
-        o->kernels->memory->copy(slot->data, variable->data, (size_t)variable->count * sizeof(float));
+        o->kernels->memory->copy(slot->data, bwi_variable_at(slot->variable, slot->first), (size_t)slot->count * sizeof(float));
     } else if (o->row->start && o->row->start(o, s) != 0) {
-        o->kernels->memory->fill(variable->count, o->row->start(o, s), slot->data);
+        o->kernels->memory->fill(slot->count, o->row->start(o, s), slot->data);
     }
 }
 
@@ -176,10 +175,10 @@ static void place_slots(bwi_training *t)
     char *at = o->arena;
     for (int v = 0; v < t->model->graph.variable_count; v++) {
         const bwi_variable *variable = t->model->graph.variables[v];
-        for (int s = 0; variable->trainable && s < all_slots(o); s++) {
+        for (int s = 0; variable->trainable && s < bwi_optimizer_all_slots(o); s++) {
             bwi_slot *slot = &o->slots[v * BWI_MAX_SLOTS + s];
-            *slot = (bwi_slot){.variable = variable, .data = at};
-            fill_slot(o, slot, s);
+            *slot = (bwi_slot){.variable = variable, .data = at, .count = variable->count};
+            bwi_optimizer_fill_slot(o, slot, s);
             at += slot_bytes(variable);
         }
     }
@@ -189,6 +188,11 @@ bw_status bwi_optimizer_open_slots(bwi_training *t)
 {
     bwi_optimizer *o = &t->optimizer;
     const bwi_graph *graph = &t->model->graph;
+    if (o->begins) {
+        return bwi_fail(
+            t->ctx, BW_UNAVAILABLE,
+            "the optimizer's state is divided over the ranks: it can be saved and used once bw_fit has ended on all of them");
+    }
     if (o->slots) {
         return BW_OK;
     }
@@ -216,7 +220,9 @@ void bwi_optimizer_free_slots(bwi_training *t)
     }
     bwi_release(t->ctx, o->slots);
     bwi_release(t->ctx, o->clips);
+    bwi_release(t->ctx, o->begins);
     o->arena = NULL;
+    o->begins = NULL;
     o->slots = NULL;
     o->clips = NULL;
 }
@@ -228,41 +234,75 @@ void bwi_training_finalize(bwi_training *t)
         const bwi_variable *variable = t->model->graph.variables[v];
         const bwi_slot *average = &o->slots[v * BWI_MAX_SLOTS + o->slot_count];
         if (average->data) {
-            o->kernels->memory->copy(variable->data, average->data, (size_t)variable->count * sizeof(float));
+            bwi_portion_show(average);
+            o->kernels->memory->copy(variable->data, average->divided ? bwi_exec_room(o->lender, variable) : average->data,
+                                     (size_t)variable->count * sizeof(float));
         }
     }
 }
 
 /* ---- State ---- */
 
+/* The whole slot: of one that is divided, in the lender's memory. */
 static bwi_variable as_variable(const bwi_slot *slot)
 {
     bwi_variable variable = *slot->variable;
-    variable.data = slot->data;
+    variable.data = slot->divided ? bwi_exec_room(slot->divided->optimizer.lender, slot->variable) : slot->data;
     return variable;
 }
 
 static void get_slot(void *object, void *values)
 {
-    bwi_variable variable = as_variable(object);
+    const bwi_slot *slot = object;
+    bwi_variable variable = as_variable(slot);
+    bwi_portion_show(slot);
     bwi_variable_read(&variable, values);
 }
 
 static void set_slot(void *object, const void *values)
 {
-    bwi_variable variable = as_variable(object);
+    const bwi_slot *slot = object;
+    bwi_variable variable = as_variable(slot);
     bwi_variable_write(&variable, values);
+    if (slot->divided) {
+        const bwi_memory_kernels *memory = slot->divided->optimizer.kernels->memory;
+        memory->copy(slot->data, bwi_variable_at(&variable, slot->first), (size_t)slot->count * sizeof(float));
+    }
 }
 
-static void add_slot(const bwi_optimizer *o, int variable, int s, const char *name, bwi_state *state)
+static void visit_slot(const bwi_optimizer *o, int variable, int s, const char *name, bwi_slot_visitor visit, void *user)
 {
     bwi_slot *slot = &o->slots[variable * BWI_MAX_SLOTS + s];
-    if (!slot->data) {
-        return;
+    if (slot->data) {
+        visit(o, slot, name, user);
     }
+}
+
+void bwi_optimizer_visit(const bwi_training *t, bwi_slot_visitor visit, void *user)
+{
+    const bwi_optimizer *o = &t->optimizer;
+    int variables = o->slots ? t->model->graph.variable_count : 0;
+    for (int v = 0; o->averages && v < variables; v++) {
+        visit_slot(o, v, o->slot_count, "average", visit, user);
+    }
+    for (int v = 0; v < variables; v++) {
+        for (int s = 0; s < o->row->paired; s++) {
+            visit_slot(o, v, s, o->slot_names[s], visit, user);
+        }
+    }
+    for (int s = o->row->paired; s < o->slot_count; s++) {
+        for (int v = 0; v < variables; v++) {
+            visit_slot(o, v, s, o->slot_names[s], visit, user);
+        }
+    }
+}
+
+static void add_slot(const bwi_optimizer *o, bwi_slot *slot, const char *name, void *state)
+{
     const bwi_shape *shape = &slot->variable->shape;
     bwi_state_value *value =
         bwi_state_add(state, BW_F32, shape->ndim, shape->extent, NULL, "optimizer/%s/%s", name, slot->variable->name);
+    (void)o;
     if (value) {
         value->object = slot;
         value->get = get_slot;
@@ -273,24 +313,11 @@ static void add_slot(const bwi_optimizer *o, int variable, int s, const char *na
 void bwi_optimizer_state(bwi_training *t, bwi_state *state)
 {
     bwi_optimizer *o = &t->optimizer;
-    int variables = o->slots ? t->model->graph.variable_count : 0;
     bwi_state_add(state, BW_I64, 0, NULL, &o->iterations, "optimizer/iterations");
     if (!o->schedule.row) {
         bwi_state_add(state, BW_F32, 0, NULL, &o->learning_rate, "optimizer/learning_rate");
     }
-    for (int v = 0; o->averages && v < variables; v++) {
-        add_slot(o, v, o->slot_count, "average", state);
-    }
-    for (int v = 0; v < variables; v++) {
-        for (int s = 0; s < o->row->paired; s++) {
-            add_slot(o, v, s, o->slot_names[s], state);
-        }
-    }
-    for (int s = o->row->paired; s < o->slot_count; s++) {
-        for (int v = 0; v < variables; v++) {
-            add_slot(o, v, s, o->slot_names[s], state);
-        }
-    }
+    bwi_optimizer_visit(t, add_slot, state);
     if (o->row->keeps_product) {
         bwi_state_add(state, BW_F32, 0, NULL, &o->momentum_product, "optimizer/momentum_product");
     }

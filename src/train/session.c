@@ -104,11 +104,14 @@ static bw_status order_uses(const bwi_session *s, const bw_model *model)
 }
 
 /* Allocates what is as large as the model: variables that have no values yet, and the optimizer's slots. */
-static bw_status open_variables(const bwi_session *s, const bwi_session_options *options)
+static bw_status open_variables(const bwi_session *s, const bwi_session_options *options, const bwi_plan *plan)
 {
     bw_model *model = s->training->model;
     bw_status status = bwi_model_built(model) ? BW_OK : bwi_model_build(model, 0, NULL, options->seed);
-    return status == BW_OK && options->train ? bwi_optimizer_open_slots(s->training) : status;
+    if (status != BW_OK || !options->train) {
+        return status;
+    }
+    return plan->divides ? bwi_portion_divide(s->training) : bwi_optimizer_open_slots(s->training);
 }
 
 /* The plan comes first, so that a budget that is too small is refused before anything large is allocated. */
@@ -119,13 +122,16 @@ static bw_status open_exec(bwi_session *s, const bw_dataset *dataset, const bwi_
     bw_status status = bwi_session_make_plan(s, &data, options, &plan);
     s->compiles = s->training->compiles;
     if (status == BW_OK) {
-        status = open_variables(s, options);
+        status = open_variables(s, options, plan);
         if (status != BW_OK) {
             bwi_plan_free(plan);
         }
     }
     if (status == BW_OK) {
         status = bwi_exec_open(s->training->ctx, &s->exec, plan);
+    }
+    if (status == BW_OK && plan->divides) {
+        s->training->optimizer.lender = s->exec;
     }
     s->moderate = status == BW_OK && options->train && bwi_training_is_moderate(s->training);
     if (status == BW_OK) {

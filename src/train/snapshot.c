@@ -93,6 +93,7 @@ void bwi_snapshot_rewind(const bwi_snapshot *s)
 {
     bwi_training *t = s->model->training;
     bw_dataset *data = t->data;
+    bwi_optimizer now = t->optimizer; /* ranks that divide slots make new ones */
     restore_variables(s);
     if (s->training.optimizer.slots) {
         if (s->slots) {
@@ -103,6 +104,11 @@ void bwi_snapshot_rewind(const bwi_snapshot *s)
     }
     *t = s->training;
     t->data = data;
+    if (t->optimizer.slots) {
+        t->optimizer.arena = now.arena;
+        t->optimizer.slots = now.slots;
+        t->optimizer.clips = now.clips;
+    }
 }
 
 void bwi_snapshot_restore(bwi_snapshot *s)

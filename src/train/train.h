@@ -136,7 +136,9 @@ extern const bwi_optimizer_row *const bwi_optimizer_rows[]; /* ends with NULL */
 /* A slot is stored like its variable. */
 typedef struct bwi_slot {
     const bwi_variable *variable;
-    void *data; /* in the optimizer's arena; NULL: the variable has no such slot */
+    void *data;                   /* in the optimizer's arena; NULL: the variable has no such slot */
+    int64_t first, count;         /* the values that this rank has: all, unless slots are divided */
+    struct bwi_training *divided; /* NULL: they are not */
 } bwi_slot;
 
 struct bwi_optimizer {
@@ -168,6 +170,11 @@ struct bwi_optimizer {
     size_t arena_bytes;
     bwi_slot *slots; /* [variable][BWI_MAX_SLOTS]; NULL until the first training */
     float *clips;    /* [variable]: the factor that clipping by norms applies to its gradient */
+    /* While ranks have divided the slots (portion.c): where the ranks' portions of a variable begin; who lends the memory in which a whole slot
+     * is shown; and what kept a slot from being gathered. */
+    size_t *begins; /* NULL: they have not */
+    const bwi_exec *lender;
+    bw_status gathered;
 };
 
 /* ---- What train keeps with a model ---- */
@@ -201,8 +208,11 @@ bwi_training *bwi_training_of(bw_model *model);
 bw_status bwi_model_compile(bw_model *model, const char *optimizer, const char *loss, const char *metrics);
 /* Takes the recipe (NULL: none), which replaces the previous one. */
 void bwi_training_set_data(bwi_training *training, bw_dataset *recipe);
+/* Makes the slots, if there are none. UNAVAILABLE if they are divided over ranks: only bw_fit can use them then. */
 bw_status bwi_optimizer_open_slots(bwi_training *training);
 size_t bwi_optimizer_bytes(const bwi_training *training);
+/* The bytes that slots take on any rank, if ranks divide them (portion.c). */
+size_t bwi_portion_slot_bytes(const bwi_training *training, int ranks);
 /* Lists an optimizer's variables in Keras's order. */
 void bwi_optimizer_state(bwi_training *training, bwi_state *state);
 
@@ -276,6 +286,8 @@ typedef struct bwi_session_options {
     const bw_dataset *recipe;     /* that is saved with it */
     bool shows_gradients;         /* the caller copies the gradient of one variable at a time */
     bool checkpoints;             /* the caller copies the state of the run to write it */
+    bool divisible;               /* ranks may divide the optimizer's slots, which the caller makes whole again */
+    bool divides;                 /* and do so */
     uint64_t seed;
     const float *class_weight; /* borrowed until the session is open */
     int class_count;           /* 0: none */

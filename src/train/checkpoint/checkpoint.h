@@ -137,8 +137,10 @@ typedef struct bwi_writer bwi_writer;
 
 /* Starts the thread. The image is taken, and its folder kept. */
 bw_status bwi_writer_open(bw_context *ctx, bwi_writer **writer, bwi_checkpoint_image *image, const char *folder, int keep);
-/* Copies the state and leaves it to the thread; false if that is still busy with the one before. */
-bool bwi_writer_take(bwi_writer *writer, int64_t rows, const bwi_checkpoint_facts *facts);
+/* Whether the thread is done with the checkpoint before. Then: copies the state and leaves it to the thread, unless something of the
+ * state could not be gathered. */
+bool bwi_writer_is_free(bwi_writer *writer);
+bool bwi_writer_take(bwi_writer *writer, int64_t rows, const bwi_checkpoint_facts *facts, const bw_status *gathered);
 void bwi_writer_wait(bwi_writer *writer);        /* until the thread has nothing to do */
 bool bwi_writer_alarm(const bwi_writer *writer); /* something failed that was not reported yet */
 /* Logs what failed since it was last asked, and brings the facts of the run up to date. */

@@ -14,17 +14,43 @@ static int64_t step_of(const bwi_cursor *cursor)
     return cursor->all_updates + cursor->all_skipped;
 }
 
-/* Takes one now, or as soon as the writer is free. */
-static void take(bwi_fit_checkpoints *c, bool between_epochs, bw_run_facts *facts)
+static bwi_training *training_of(const bwi_fit_checkpoints *c)
 {
+    return c->state.session->training;
+}
+
+/* Whether one is taken now. Where ranks have divided the optimizer's slots, the first one decides for all of them: it needs what they
+ * have. */
+static bool is_taken(bwi_fit_checkpoints *c, bool due)
+{
+    double taken = 0;
+    if (c->writer && due) {
+        taken = bwi_writer_is_free(c->writer) ? 1 : 0;
+        c->waiting = !(taken > 0);
+    }
+    if (training_of(c)->optimizer.begins && bwi_rank_of(c->ctx)->sum_doubles(c->ctx, &taken, 1) != BW_OK) {
+        return false; /* a rank is lost, and with it its part of the state: the checkpoint before this one stays */
+    }
+    return taken > 0;
+}
+
+/* Takes one, if it is due and the writer is free; otherwise as soon as that is so. */
+static void take(bwi_fit_checkpoints *c, bool due, bool between_epochs, bw_run_facts *facts)
+{
+    if (!is_taken(c, due)) {
+        return;
+    }
+    if (!c->writer) {
+        bwi_portion_show_all(training_of(c));
+        return;
+    }
     double begin = bwi_now();
     bwi_checkpoint_facts now = {.step = step_of(&c->state.cursor),
                                 .epoch = c->state.cursor.epoch,
                                 .seconds = c->seconds_before + begin - c->begin,
                                 .between_epochs = between_epochs};
     bwi_writer_report(c->writer, facts);
-    c->waiting = !bwi_writer_take(c->writer, c->state.history->epochs, &now);
-    if (!c->waiting) {
+    if (bwi_writer_take(c->writer, c->state.history->epochs, &now, &training_of(c)->optimizer.gathered)) {
         c->taken = now.step;
         c->taken_between = between_epochs;
         c->next = begin + c->times.seconds;
@@ -177,6 +203,20 @@ static void add_columns(bwi_identity *identity, const bw_history *history)
     bwi_text_free(&names);
 }
 
+/* A budget that is too small for the recorded tile or lanes would change the order of sums, and with it the bits. */
+static bw_status check_plan(const bwi_fit_checkpoints *c)
+{
+    const bwi_plan *plan = bwi_exec_plan(c->state.session->exec);
+    if (plan->tile == c->found.tile && plan->lanes == c->found.lanes) {
+        return BW_OK;
+    }
+    return bwi_fail_file(c->ctx, BW_RESOURCE_EXHAUSTED, c->found.path,
+                         "it was trained with tiles of %" PRId64
+                         " samples and %d lanes, for which there is not enough memory now (%" PRId64
+                         " and %d would fit, with other bits): give it more",
+                         c->found.tile, (int)c->found.lanes, plan->tile, plan->lanes);
+}
+
 bw_status bwi_fit_checkpoints_open(bwi_fit_checkpoints *c, const bw_fit_options *o)
 {
     c->begin = bwi_now();
@@ -185,7 +225,8 @@ bw_status bwi_fit_checkpoints_open(bwi_fit_checkpoints *c, const bw_fit_options 
     bwi_identity_add_model(&c->identity, c->state.model);
     bw_status status = bwi_fit_state_open(&c->state);
     if (status == BW_OK && c->found.step >= 0) {
-        status = bwi_checkpoint_compare(&c->found, &c->identity, true);
+        status = check_plan(c);
+        status = status == BW_OK ? bwi_checkpoint_compare(&c->found, &c->identity, true) : status;
         status = status == BW_OK ? load(c, o) : status;
     }
     if (status == BW_OK && c->identity.failed) {
@@ -208,10 +249,15 @@ bw_status bwi_fit_checkpoints_open(bwi_fit_checkpoints *c, const bw_fit_options 
     facts->updates = c->state.cursor.all_updates;
     facts->samples = c->state.cursor.all_samples;
     facts->skipped_steps = c->state.cursor.all_skipped;
-    if (status == BW_OK && c->writer && c->found.step < 0) {
-        take(c, false, facts); /* also shows at once whether the folder can be written */
-    }
     return status;
+}
+
+/* This also shows at once whether the folder can be written. */
+void bwi_fit_checkpoints_begin(bwi_fit_checkpoints *c, bw_run_facts *facts)
+{
+    if (c->found.step < 0) {
+        take(c, true, false, facts);
+    }
 }
 
 int64_t bwi_fit_checkpoints_step_found(const bwi_fit_checkpoints *c)
@@ -233,19 +279,16 @@ void bwi_fit_checkpoints_step(bwi_fit_checkpoints *c, bw_run_facts *facts)
 {
     bool due = c->waiting || (c->times.steps > 0 && step_of(&c->state.cursor) % c->times.steps == 0) ||
                (c->times.seconds > 0 && bwi_now() >= c->next);
-    if (due) {
-        take(c, false, facts);
-    } else if (bwi_writer_alarm(c->writer)) {
+    if (c->writer && !due && bwi_writer_alarm(c->writer)) {
         bwi_writer_report(c->writer, facts);
     }
+    take(c, due, false, facts);
 }
 
 void bwi_fit_checkpoints_epoch(bwi_fit_checkpoints *c, bw_run_facts *facts)
 {
     bool due = c->waiting || (c->times.steps == 0 && c->times.seconds <= 0) || (c->times.seconds > 0 && bwi_now() >= c->next);
-    if (due) {
-        take(c, true, facts);
-    }
+    take(c, due, true, facts);
 }
 
 /* A run ends with a checkpoint of its last state, from which more epochs can follow, unless the newest is of that state already. */
@@ -254,14 +297,16 @@ void bwi_fit_checkpoints_end(bwi_fit_checkpoints *c, bw_run_facts *facts)
     const bwi_cursor *cursor = &c->state.cursor;
     bool between = cursor->epoch > 0 && cursor->position == 0 && cursor->step == 0;
     double begin = bwi_now();
+    if (!c->writer) {
+        take(c, false, between, facts);
+        return;
+    }
     bwi_writer_wait(c->writer);
     bwi_writer_report(c->writer, facts);
-    if (c->taken != step_of(cursor) || c->taken_between != between || facts->last_checkpoint != c->taken) {
-        c->stood += bwi_now() - begin;
-        take(c, between, facts);
-        begin = bwi_now();
-        bwi_writer_wait(c->writer);
-        bwi_writer_report(c->writer, facts);
-    }
+    c->stood += bwi_now() - begin;
+    take(c, c->taken != step_of(cursor) || c->taken_between != between || facts->last_checkpoint != c->taken, between, facts);
+    begin = bwi_now();
+    bwi_writer_wait(c->writer);
+    bwi_writer_report(c->writer, facts);
     facts->checkpoint_seconds = c->stood + bwi_now() - begin;
 }

@@ -31,9 +31,12 @@ bw_status bwi_fit_checkpoints_find(bwi_fit_checkpoints *checkpoints, bw_fit_opti
                                    const bw_dataset *validation);
 /* When everything else of the fit is open (the members of `state` point to it): compares the model, loads, and starts the writer. */
 bw_status bwi_fit_checkpoints_open(bwi_fit_checkpoints *checkpoints, const bw_fit_options *options);
+/* Then, on all ranks: a new run begins with a checkpoint of its first state. */
+void bwi_fit_checkpoints_begin(bwi_fit_checkpoints *checkpoints, bw_run_facts *facts);
 /* The step that the fit continues from; -1: it begins anew. */
 int64_t bwi_fit_checkpoints_step_found(const bwi_fit_checkpoints *checkpoints);
-/* After each step, after each epoch, and at the end, when the last one is waited for. The cursor is up to date. */
+/* After each step, after each epoch, and at the end, when the last one is waited for. The cursor is up to date. Where ranks have divided the
+ * optimizer's slots, all of them call; otherwise only the one that writes needs to. */
 void bwi_fit_checkpoints_step(bwi_fit_checkpoints *checkpoints, bw_run_facts *facts);
 void bwi_fit_checkpoints_epoch(bwi_fit_checkpoints *checkpoints, bw_run_facts *facts);
 void bwi_fit_checkpoints_end(bwi_fit_checkpoints *checkpoints, bw_run_facts *facts);

@@ -139,15 +139,20 @@ void bwi_writer_close(bwi_writer *w)
 
 /* ---- The caller's side ---- */
 
-bool bwi_writer_take(bwi_writer *w, int64_t rows, const bwi_checkpoint_facts *facts)
+bool bwi_writer_is_free(bwi_writer *w)
 {
     pthread_mutex_lock(&w->mutex);
     bool busy = w->busy;
     pthread_mutex_unlock(&w->mutex);
-    if (busy) {
+    return !busy;
+}
+
+bool bwi_writer_take(bwi_writer *w, int64_t rows, const bwi_checkpoint_facts *facts, const bw_status *gathered)
+{
+    bwi_checkpoint_image_take(&w->image, rows, facts);
+    if (*gathered != BW_OK) {
         return false;
     }
-    bwi_checkpoint_image_take(&w->image, rows, facts);
     pthread_mutex_lock(&w->mutex);
     w->busy = true;
     pthread_cond_broadcast(&w->change);

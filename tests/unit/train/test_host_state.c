@@ -167,7 +167,8 @@ static void test_host_is_as_before(void **state)
     struct sigaction action = {.sa_handler = on_signal};
     sigaction(SIGUSR1, &action, NULL);
     sigaction(SIGPIPE, &action, NULL);
-    struct sigaction none = {.sa_handler = SIG_DFL}; /* a signal that the library handles while files are mapped; cmocka does, too */
+    struct sigaction none = {.sa_handler =
+                                 SIG_DFL}; /* a signal that the library handles while files are mapped; cmocka does, too */
     sigaction(SIGBUS, &none, NULL);
     sigset_t blocked;
     sigemptyset(&blocked);
