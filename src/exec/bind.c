@@ -55,7 +55,8 @@ typedef struct binder {
 
 static void *address(const binder *b, int value)
 {
-    return value < 0 || b->phase->offsets[value] == SIZE_MAX ? NULL : b->region + b->phase->offsets[value];
+    size_t offset = value < 0 ? SIZE_MAX : bwi_plan_offset(&b->program->program, b->phase, value);
+    return offset == SIZE_MAX ? NULL : b->region + offset;
 }
 
 static void *shared_address(const binder *b, size_t offset)

@@ -8,18 +8,6 @@
 #include "format/format.h"
 #include "train/train.h"
 
-/* ---- What a system that holds the whole batch needs (whole_batch.c) ---- */
-
-typedef struct bwi_whole_batch {
-    size_t fixed;  /* parameters, gradients, optimizer slots */
-    size_t sample; /* for each sample of the batch, when most memory is in use */
-    size_t *nodes; /* the share of each node of the session's graph in `sample`; the caller provides graph.count zeros */
-} bwi_whole_batch;
-
-bw_status bwi_whole_batch_measure(bwi_whole_batch *whole, const bwi_session *session);
-size_t bwi_whole_batch_bytes(const bwi_whole_batch *whole, int64_t batch);
-int64_t bwi_whole_batch_largest(const bwi_whole_batch *whole, size_t memory);
-
 /* ---- Facts about layers, for insight itself (facts.c) ---- */
 
 bw_status bwi_describe_model(const bw_model *model, bw_model_facts *facts);

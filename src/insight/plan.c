@@ -35,10 +35,11 @@ typedef struct study {
     bwi_session session;
     bwi_plan *inner;
     bw_plan *plan;
-    bwi_whole_batch whole;
-    size_t *values, *workspaces; /* for each lowered node, of one worker */
-    int *layer_of;               /* the row of each node of the session's graph */
-    size_t other_bytes;          /* outside the arena: the history */
+    size_t whole_fixed, whole_sample; /* of a system that holds the whole batch: once, and for each sample */
+    size_t *whole_nodes;              /* of the latter, the share of each node of the session's graph */
+    size_t *values, *workspaces;      /* for each lowered node, of one worker */
+    int *layer_of;                    /* the row of each node of the session's graph */
+    size_t other_bytes;               /* outside the arena: the history */
 } study;
 
 /* ---- Which layer a node belongs to ---- */
@@ -139,7 +140,7 @@ static void fill_rows(const study *s)
         facts->gradients += inner->gradients[v] == SIZE_MAX ? 0 : bwi_size_multiply(bytes, joined ? 1 : (size_t)inner->lane_slots);
     }
     for (int n = 0; n < s->session.graph.count; n++) {
-        size_t bytes = bwi_size_multiply(s->whole.nodes[n], (size_t)s->plan->facts.batch);
+        size_t bytes = bwi_size_multiply(s->whole_nodes[n], (size_t)s->plan->facts.batch);
         rows[s->layer_of[n]].facts.whole_batch += bytes;
     }
 }
@@ -226,6 +227,23 @@ static void destroy(bwi_owned *object)
     bwi_release(plan->ctx, plan->rows);
 }
 
+static bw_status measure_whole_batch(study *s)
+{
+    const bwi_session *session = &s->session;
+    bw_node *sums[BWI_MAX_COLUMNS];
+    for (int c = 0; c < session->column_count; c++) {
+        sums[c] = session->columns[c].node;
+    }
+    s->whole_fixed = bwi_optimizer_bytes(session->training);
+    for (int v = 0; v < session->graph.variable_count; v++) {
+        const bwi_variable *variable = session->graph.variables[v];
+        size_t one = bwi_size_multiply((size_t)bwi_shape_count(&variable->shape), sizeof(float));
+        s->whole_fixed = bwi_size_add(s->whole_fixed, bwi_size_multiply(one, variable->trainable && !variable->sparse ? 2 : 1));
+    }
+    bwi_program_request program = {sums, session->column_count, session->losses, session->loss_count};
+    return bwi_whole_batch_measure(s->ctx, &session->graph, &program, &s->whole_sample, s->whole_nodes);
+}
+
 /* Fills in everything that a plan reports: when most memory is in use, what uses it then, and what a whole batch would need. */
 static bw_status fill(study *s, const bw_plan_options *options)
 {
@@ -234,13 +252,13 @@ static bw_status fill(study *s, const bw_plan_options *options)
     size_t nodes = (size_t)inner->graph.count;
     s->values = bwi_allocate(s->ctx, nodes, sizeof *s->values);
     s->workspaces = bwi_allocate(s->ctx, nodes, sizeof *s->workspaces);
-    s->whole.nodes = bwi_allocate(s->ctx, (size_t)s->session.graph.count, sizeof *s->whole.nodes);
-    if (!s->values || !s->workspaces || !s->whole.nodes) {
+    s->whole_nodes = bwi_allocate(s->ctx, (size_t)s->session.graph.count, sizeof *s->whole_nodes);
+    if (!s->values || !s->workspaces || !s->whole_nodes) {
         return BW_RESOURCE_EXHAUSTED;
     }
     bw_status status = bwi_plan_fullest(inner, s->values, s->workspaces);
     if (status == BW_OK) {
-        status = bwi_whole_batch_measure(&s->whole, &s->session);
+        status = measure_whole_batch(s);
     }
     if (status == BW_OK) {
         status = open_rows(s);
@@ -255,8 +273,10 @@ static bw_status fill(study *s, const bw_plan_options *options)
     facts->segments = inner->segments;
     facts->spill_bytes = inner->spill_bytes;
     facts->budget = options->memory ? options->memory : s->ctx->memory ? s->ctx->memory : bwi_memory_available(s->ctx);
-    facts->whole_batch_bytes = bwi_whole_batch_bytes(&s->whole, facts->batch);
-    facts->whole_batch_largest = bwi_whole_batch_largest(&s->whole, facts->budget);
+    size_t values = bwi_size_multiply(s->whole_sample, (size_t)facts->batch);
+    size_t left = facts->budget > s->whole_fixed ? facts->budget - s->whole_fixed : 0;
+    facts->whole_batch_bytes = bwi_size_add(s->whole_fixed, values);
+    facts->whole_batch_largest = s->whole_sample ? (int64_t)(left / s->whole_sample) : 0;
     fill_items(s);
     fill_rows(s);
     explain(s, options);
@@ -283,7 +303,7 @@ static bw_status study_session(study *s, bw_dataset *dataset, int64_t window, co
     status = fill(s, options);
     bwi_release(s->ctx, s->values);
     bwi_release(s->ctx, s->workspaces);
-    bwi_release(s->ctx, s->whole.nodes);
+    bwi_release(s->ctx, s->whole_nodes);
     bwi_release(s->ctx, s->layer_of);
     bwi_plan_free(s->inner);
     bwi_session_close(&s->session);

@@ -144,10 +144,36 @@ static void place(placer *p, life **order)
         }
     }
     p->phase->bytes = bwi_plan_pack(order, count);
+}
+
+/* A model has many phases, and each of them few of its values: only these are listed. */
+static bool list_places(placer *p)
+{
+    size_t count = 0;
     for (int v = 0; v < p->program->value_count; v++) {
-        int root = bwi_plan_root(p->program, v);
-        p->phase->offsets[v] = p->lives[root].first < 0 ? SIZE_MAX : p->lives[home_of(p, v)].offset;
+        count += p->lives[v].first >= 0;
     }
+    p->phase->places = bwi_allocate(p->plan->ctx, count, sizeof *p->phase->places);
+    for (int v = 0; p->phase->places && v < p->program->value_count; v++) {
+        if (p->lives[v].first >= 0) {
+            p->phase->places[p->phase->place_count++] = (bwi_place){v, p->lives[home_of(p, v)].offset};
+        }
+    }
+    return p->phase->places;
+}
+
+size_t bwi_plan_offset(const bwi_program *program, const bwi_phase *phase, int value)
+{
+    int root = bwi_plan_root(program, value), low = 0, high = phase->place_count;
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (phase->places[middle].value < root) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < phase->place_count && phase->places[low].value == root ? phase->places[low].offset : SIZE_MAX;
 }
 
 bw_status bwi_plan_place(bwi_plan *plan, const bwi_program *program, bwi_phase *phase, const bool *ends)
@@ -157,13 +183,13 @@ bw_status bwi_plan_place(bwi_plan *plan, const bwi_program *program, bwi_phase *
     placer p = {.plan = plan, .program = program, .phase = phase, .ends = ends};
     p.home = bwi_allocate(ctx, values, sizeof *p.home);
     p.lives = bwi_allocate(ctx, values, sizeof *p.lives);
-    phase->offsets = bwi_allocate(ctx, values, sizeof *phase->offsets);
     life **order = bwi_allocate(ctx, values, sizeof(life *));
-    bool ok = p.home && p.lives && phase->offsets && order;
+    bool ok = p.home && p.lives && order;
     if (ok) {
         find_lives(&p);
         share_in_place(&p);
         place(&p, order);
+        ok = list_places(&p);
     }
     bwi_release(ctx, p.home);
     bwi_release(ctx, p.lives);

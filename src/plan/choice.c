@@ -1,6 +1,6 @@
 /*
  * What a plan chooses: tile, lanes, workers, segments, and whether a window's tiles run together. The default follows from the
- * model alone, by a cost model with a fixed reference machine, so that two machines agree; a budget asks for ever more frugal
+ * model and the batch alone, by a cost model with a fixed reference machine, so that two machines agree; a budget asks for ever more frugal
  * choices.
  */
 #include "plan/internal.h"
@@ -15,10 +15,11 @@ enum {
     MOST_LANES_BYTES = 2 << 20,
     USUAL_BATCH = 256,
     FACTORS_LANES = 3,
-    DEFERRED_COUNT = 1 << 12, /* weights of a dense layer from which on its gradient can be deferred */
-    SMALL_BATCH = 32,
-    FREE_LANES_BYTES = 1 << 20, /* that lanes may take in any case */
-    EVALUATION_TILE = 32,       /* the smallest, whatever the batch: evaluation feeds more than a batch at once */
+    DEFERRED_COUNT = 1 << 12,      /* weights of a dense layer from which on its gradient can be deferred */
+    FREE_LANES_BYTES = 1 << 20,    /* that lanes may take in any case */
+    FREE_DEFERRED_BYTES = 2 << 20, /* and that factors may */
+    EVALUATION_TILE = 32,          /* the smallest, whatever the batch: evaluation feeds more than a batch at once */
+    STAGED_ROWS = 16,              /* whose multiples a tile stages */
     LANES_LIMIT = 4096
 };
 
@@ -31,8 +32,7 @@ static int64_t power_of_two_below(int64_t value)
     return power;
 }
 
-/* The bytes of gradients that a lane holds. */
-static size_t trainable_bytes(const bwi_graph *graph)
+size_t bwi_choice_gradient_bytes(const bwi_graph *graph)
 {
     size_t bytes = 0;
     for (int v = 0; v < graph->variable_count; v++) {
@@ -62,7 +62,7 @@ static size_t sample_bytes(const bwi_plan_request *request)
  * same without fusions. */
 static int64_t default_tile(const bwi_plan_request *request)
 {
-    size_t bytes = sample_bytes(request), weights = trainable_bytes(request->graph);
+    size_t bytes = sample_bytes(request), weights = bwi_choice_gradient_bytes(request->graph);
     int64_t tile = power_of_two_below((int64_t)(REFERENCE_CACHE / bytes));
     while (tile < LARGEST_TILE && (tile < SMALL_TILE || weights / (size_t)tile > bytes / 4) &&
            bwi_size_multiply(bytes, 2 * (size_t)tile) <= TILE_BYTES) {
@@ -83,12 +83,24 @@ int64_t bwi_choice_least_tile(const bwi_graph *graph)
     return least;
 }
 
+static bool has_phases(const bwi_plan_request *request)
+{
+    for (int n = 0; n < (request->own_nodes ? request->own_nodes : request->graph->count); n++) {
+        if (request->graph->nodes[n]->op->flags & BWI_OP_WHOLE_BATCH) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The lanes' sums should cost less than two workers' tiles, eight of them less than four, and than the samples that these save of a small
- * batch. Sixteen lanes should stay in a core's cache until they are added. */
+ * batch, which are few where values of the whole batch are kept between phases. Sixteen lanes should stay in a core's cache until they
+ * are added. */
 static int cheap_lanes(const bwi_plan_request *request, int64_t tile)
 {
-    size_t bytes = trainable_bytes(request->graph), sample = sample_bytes(request),
-           saved = 0 < tile && tile < SMALL_BATCH / 2 ? (size_t)(SMALL_BATCH - 2 * tile) : 0;
+    size_t bytes = bwi_choice_gradient_bytes(request->graph), sample = sample_bytes(request),
+           saved = 0 < tile && tile < BWI_SMALL_BATCH / 2 ? (size_t)(BWI_SMALL_BATCH - 2 * tile) : 0;
+    saved = has_phases(request) ? saved / 4 : saved;
     if (bwi_size_multiply(bytes, SOME_LANES - 1) <=
             bwi_size_multiply(sample, saved < 4 * (size_t)tile ? saved : 4 * (size_t)tile) &&
         bwi_size_multiply(bytes, MOST_LANES) > MOST_LANES_BYTES) {
@@ -117,28 +129,38 @@ static int uses_of(const bwi_graph *graph, const bwi_variable *variable)
 }
 
 /* Whether nearly all gradients can be deferred to the update, and so need no lanes (exec/split.c), but their factors: those of a
- * usual batch should need less than a few lanes and a quarter of its values. The answer follows from the model alone: it is the
- * same for kernels that defer none. */
-static bool is_mostly_deferred(const bwi_plan_request *request)
+ * usual batch should need less than a few lanes and a quarter of its values; those of this one, or its lanes if they are less, with the
+ * lanes of all other gradients no more than the values of the whole batch. The answer is the same for kernels that defer none. */
+static bool is_mostly_deferred(const bwi_plan_request *request, int64_t tile, size_t whole)
 {
     const bwi_graph *graph = request->graph;
-    size_t trained = trainable_bytes(graph), deferred = 0, factors = 0;
+    tile = request->window > 0 && tile > request->window ? power_of_two_below(request->window) : tile > 0 ? tile : 1;
+    size_t trained = bwi_choice_gradient_bytes(graph), deferred = 0, factors = 0, staged = 0;
     for (int n = 0; n < (request->own_nodes ? request->own_nodes : graph->count); n++) {
         const bw_node *node = graph->nodes[n];
-        if (node->op->flags & BWI_OP_WHOLE_BATCH) {
-            return false;
-        }
         const bwi_variable *weights = node->op->deferred && node->variables ? node->variable[0] : NULL;
         if (weights && weights->trainable && weights->count >= DEFERRED_COUNT && uses_of(graph, weights) == 1) {
             size_t in = (size_t)weights->shape.extent[0], out = (size_t)weights->shape.extent[1];
             size_t rows = (size_t)bwi_shape_count(&node->shape) / out;
             deferred = bwi_size_add(deferred, bwi_size_multiply((size_t)weights->count, sizeof(float)));
             factors = bwi_size_add(factors, bwi_size_multiply(bwi_size_multiply(rows, in + out), sizeof(float)));
+            rows = bwi_size_multiply(rows, (size_t)tile);
+            staged =
+                bwi_size_add(staged, bwi_size_multiply(bwi_size_multiply(bwi_size_align(rows, STAGED_ROWS), in), sizeof(float)));
+            staged = bwi_size_add(staged, bwi_size_multiply(bwi_size_multiply(rows, out), sizeof(float)));
         }
     }
     size_t most =
         bwi_size_add(bwi_size_multiply(trained, FACTORS_LANES), bwi_size_multiply(sample_bytes(request), USUAL_BATCH / 4));
-    return deferred > 0 && deferred >= trained - trained / 8 && bwi_size_multiply(factors, USUAL_BATCH) <= most;
+    if (has_phases(request) || deferred == 0 || deferred < trained - trained / 8 ||
+        bwi_size_multiply(factors, USUAL_BATCH) > most) {
+        return false;
+    }
+    size_t window = (size_t)request->window, lanes = bwi_size_multiply(deferred, SOME_LANES - 1);
+    size_t others = bwi_size_multiply(trained - deferred, SOME_LANES - 1);
+    staged = bwi_size_multiply(staged, (window + (size_t)tile - 1) / (size_t)tile);
+    size_t cost = bwi_size_add(staged < lanes ? staged : lanes, others);
+    return window == 0 || whole == 0 || cost <= bwi_size_add(bwi_size_multiply(whole, window), FREE_DEFERRED_BYTES);
 }
 
 /* Eight lanes or more let up to eight ranks have the bits of one. Where their sums would cost too much and cannot be deferred either,
@@ -170,13 +192,15 @@ static bool only_trains(const bwi_plan_request *request)
     return only;
 }
 
-/* A batch that a tile would hold is cut as by the largest power of two in it. */
+/* A batch that a tile would hold is cut as by the largest power of two in it. One that is a tile and a remainder is cut into smaller
+ * tiles, or two workers' tiles would hold more samples than it has. */
 static int64_t tile_of_batch(const bwi_plan_request *request, int64_t tile)
 {
     int64_t least = only_trains(request) ? 1 : EVALUATION_TILE,
             whole = request->batch > 0 ? power_of_two_below(request->batch) : tile;
     whole = whole > least ? whole : least;
-    return whole < tile ? whole : tile;
+    tile = whole < tile ? whole : tile;
+    return request->batch > BWI_SMALL_BATCH && tile < request->batch && request->batch < 2 * tile ? tile / 2 : tile;
 }
 
 static int lanes_for(int lanes, int ranks)
@@ -202,11 +226,11 @@ static int used_lanes(const bwi_plan_request *request, const bwi_choice *c, int 
 
 /* Lanes are a power of two, so that their tree is complete, and at least one for each rank. More workers than lanes pay where a
  * tile's work is large. */
-bw_status bwi_choice_make(bw_context *ctx, const bwi_plan_request *request, bwi_choice *c)
+bw_status bwi_choice_make(bw_context *ctx, const bwi_plan_request *request, size_t whole, bwi_choice *c)
 {
     int ranks = request->ranks > 1 ? request->ranks : 1;
     int64_t tile = request->tile ? request->tile : default_tile(request), least = bwi_choice_least_tile(request->graph);
-    bool deferred = is_mostly_deferred(request);
+    bool deferred = is_mostly_deferred(request, tile, whole);
     c->cheap_lanes = cheap_lanes(request, tile);
     c->lanes = request->lanes ? request->lanes : default_lanes(request, c, deferred);
     c->joins = deferred && c->lanes > c->cheap_lanes && !request->least_lanes;

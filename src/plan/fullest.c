@@ -53,7 +53,8 @@ static void find_shared(const look *l)
             int to = bwi_plan_root(p, i->writes[k]);
             for (int r = 0; r < i->read_count && l->first[to] == n; r++) {
                 int from = bwi_plan_root(p, i->reads[r]);
-                bool taken = from != to && l->last[from] == n && l->phase->offsets[from] == l->phase->offsets[to];
+                bool taken =
+                    from != to && l->last[from] == n && bwi_plan_offset(p, l->phase, from) == bwi_plan_offset(p, l->phase, to);
                 l->first[to] += taken && l->last[to] > n;
             }
         }
@@ -62,7 +63,7 @@ static void find_shared(const look *l)
 
 static size_t bytes_of(const look *l, int value)
 {
-    bool there = l->first[value] >= 0 && l->phase->offsets[value] != SIZE_MAX;
+    bool there = l->first[value] >= 0 && bwi_plan_offset(&l->program->program, l->phase, value) != SIZE_MAX;
     return there ? bwi_size_align(bwi_plan_value_bytes(l->plan, &l->program->program.values[value], l->plan->tile), BWI_CACHE_LINE)
                  : 0;
 }

@@ -4,6 +4,8 @@
 
 #include "plan/plan.h"
 
+enum { BWI_SMALL_BATCH = 32 }; /* smaller ones may cost more than holding the whole batch */
+
 /* choice.c: the choices that a budget may change. */
 typedef struct bwi_choice {
     int64_t tile;
@@ -13,8 +15,11 @@ typedef struct bwi_choice {
     bool joins;      /* lanes may share one buffer of deferred gradients */
 } bwi_choice;
 
-/* Makes the default choice: what the request leaves open follows from the model. */
-bw_status bwi_choice_make(bw_context *ctx, const bwi_plan_request *request, bwi_choice *choice);
+/* Makes the default choice: what the request leaves open follows from the model and the batch. `whole` is what a system that holds
+ * the whole batch needs for each sample; 0: not known. */
+bw_status bwi_choice_make(bw_context *ctx, const bwi_plan_request *request, size_t whole, bwi_choice *choice);
+/* The bytes of gradients that a lane holds. */
+size_t bwi_choice_gradient_bytes(const bwi_graph *graph);
 /* Makes the choice more frugal by one step, down to `frugal`; false if that is not possible. */
 bool bwi_choice_save(bwi_choice *choice, const bwi_choice *frugal);
 /* The most tiles that any number of samples up to `count` has: a remainder has one for each of its bits. */
@@ -44,6 +49,9 @@ bw_status bwi_plan_fates(bwi_plan *plan, bwi_plan_program *program);
 bw_status bwi_plan_save_store(bwi_plan *plan, bwi_plan_program *program, size_t bytes, bool *changed);
 /* segments.c: makes a phase compute its forward pass again, a segment at a time, when its backward pass needs it. */
 bw_status bwi_plan_segment(bwi_plan *plan, bwi_plan_program *program, bwi_phase *phase);
+
+/* The value that holds the bytes of `value`: itself, or the one that it is a view of. */
+int bwi_plan_root(const bwi_program *program, int value);
 
 /* Bytes that are needed from one time to another, and the offset that they get. */
 typedef struct bwi_life {

@@ -269,7 +269,7 @@ void bwi_plan_uncut(bwi_plan *plan, bwi_plan_program *program)
     for (int k = 0; program->phases && k < program->phase_count; k++) {
         bwi_release(plan->ctx, program->phases[k].instructions);
         bwi_release(plan->ctx, program->phases[k].lists);
-        bwi_release(plan->ctx, program->phases[k].offsets);
+        bwi_release(plan->ctx, program->phases[k].places);
     }
     bwi_release(plan->ctx, program->phases);
     bwi_release(plan->ctx, program->stored);

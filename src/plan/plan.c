@@ -15,6 +15,7 @@ enum {
 /* With a smaller budget the most frugal plan is tried first. */
 static const size_t TIGHT_BYTES = (size_t)1 << 30;
 static const size_t SYSTEM_MARGIN = (size_t)2 << 20;
+static const size_t SPLIT_MARGIN = (size_t)2 << 20;
 
 /* ---- Making ---- */
 
@@ -69,6 +70,13 @@ static bw_status allocate_tables(bwi_plan *plan)
 static int64_t tiles_of(int64_t count, int64_t tile)
 {
     return count / tile + __builtin_popcountll((unsigned long long)(count % tile));
+}
+
+/* How many workers take tiles of a batch: from a usual one on no more than there are full tiles, so that their regions hold no more
+ * samples than the batch. */
+static int64_t busy_workers(int64_t count, int64_t tile)
+{
+    return count <= BWI_SMALL_BATCH ? tiles_of(count, tile) : count > tile ? count / tile : 1;
 }
 
 /* Counts what deferring needs, and returns the bytes of the weights whose gradients may be deferred. */
@@ -181,7 +189,8 @@ typedef struct attempt {
     size_t held; /* by the context before */
     size_t scratch;
     size_t budget;
-    bool system; /* the budget is what the system gives: less once kernels have been prepared */
+    bool system;  /* the budget is what the system gives: less once kernels have been prepared */
+    size_t whole; /* what holding the whole batch takes; 0: not known */
 } attempt;
 
 /* What the plan itself has allocated, except for kernels of larger tiles that were tried. */
@@ -335,7 +344,7 @@ static bw_status try_choice(attempt *a, const bwi_choice *c)
     plan->split_tiles = c->split ? split_tiles_of(plan, weights) : 0;
     plan->joined = c->joins && joins(plan, weights);
     plan->staged = plan->joined ? bwi_most_tiles(plan->window, plan->tile) : plan->split_tiles;
-    int64_t tiles = plan->keep && only_trains(plan) ? tiles_of(plan->batch, plan->tile) : plan->workers;
+    int64_t tiles = plan->keep && only_trains(plan) ? busy_workers(plan->batch, plan->tile) : plan->workers;
     plan->tile_workers = tiles < plan->workers ? (int)tiles : plan->workers;
     plan->regions = plan->split_tiles > plan->tile_workers ? plan->split_tiles : plan->tile_workers;
     for (int p = 0; p < plan->program_count && status == BW_OK; p++) {
@@ -359,6 +368,48 @@ static size_t needed_bytes(const attempt *a)
 {
     size_t total = bwi_plan_total(a->plan);
     return a->plan->divides && total < a->request->outside_bytes ? a->request->outside_bytes : total;
+}
+
+/* The bytes of a run that a system that holds the whole batch has no less than we: without samples, copies and files. */
+static size_t compared_bytes(const attempt *a)
+{
+    return bwi_plan_total(a->plan) - a->plan->items.data - (a->request->outside_bytes - a->request->model_bytes);
+}
+
+/* Keeps less of the batch between phases, if that brings the plan down to what the whole batch takes. */
+static bw_status spare_store(attempt *a, const bwi_choice *c)
+{
+    size_t budget = a->budget, more = bwi_plan_total(a->plan) - compared_bytes(a);
+    char *spill = a->plan->spill;
+    bool changed = true;
+    bw_status status = BW_OK;
+    if (compared_bytes(a) - a->plan->items.store > a->whole) {
+        return BW_OK;
+    }
+    a->budget = bwi_size_add(a->whole, more);
+    a->plan->spill = NULL; /* nothing is written to a file for this */
+    while (status == BW_OK && changed && bwi_plan_total(a->plan) > a->budget) {
+        status = save_store(a, &changed);
+    }
+    bool suffices = bwi_plan_total(a->plan) <= a->budget;
+    a->plan->spill = spill;
+    a->budget = budget;
+    return status != BW_OK || suffices ? status : try_choice(a, c);
+}
+
+/* A plan should not need more than holding the whole batch does. For that it runs tile by tile where layers would be split, and computes
+ * values again; nothing that changes a bit. Splitting is so much faster where it matters that it may cost a little. */
+static bw_status spare(attempt *a, bwi_choice *c)
+{
+    bw_status status = BW_OK;
+    if (a->plan->split_tiles > 1 && compared_bytes(a) > a->whole + SPLIT_MARGIN + a->whole / 64) {
+        c->split = false;
+        status = try_choice(a, c);
+    }
+    if (status == BW_OK && a->plan->items.store && compared_bytes(a) > a->whole) {
+        status = spare_store(a, c);
+    }
+    return status;
 }
 
 static bw_status refuse(const attempt *a, size_t needed)
@@ -425,7 +476,7 @@ static bw_status search(attempt *a, bwi_choice c)
         }
         bw_status status = try_choice(a, &c);
         if (status != BW_OK || needed_bytes(a) <= a->budget) {
-            return status;
+            return status == BW_OK && a->whole ? spare(a, &c) : status;
         }
         tight = true;
         if (!divides && may_divide(a, &c)) {
@@ -436,13 +487,30 @@ static bw_status search(attempt *a, bwi_choice c)
     }
 }
 
+/* Models that are computed at several lengths are not compared. */
+static bw_status measure_whole(bw_context *ctx, const bwi_plan_request *request, size_t *sample)
+{
+    int own = request->own_nodes ? request->own_nodes : request->graph->count;
+    bool trains = request->programs[0].loss_count > 0 && own == request->graph->count;
+    return trains ? bwi_whole_batch_measure(ctx, request->graph, &request->programs[0], sample, NULL) : BW_OK;
+}
+
+static size_t fixed_bytes(const bwi_plan_request *request)
+{
+    return bwi_size_add(request->model_bytes, bwi_choice_gradient_bytes(request->graph));
+}
+
 /* Remembers what the request or the model asks for beside what the budget leaves of it, so that a user can be told. */
 bw_status bwi_plan_make(bw_context *ctx, bwi_plan **result, const bwi_plan_request *request)
 {
     bwi_choice c;
     attempt a = {.request = request, .held = bwi_allocated_bytes(ctx)};
+    size_t sample = 0;
     *result = NULL;
-    bw_status status = bwi_choice_make(ctx, request, &c);
+    bw_status status = measure_whole(ctx, request, &sample);
+    if (status == BW_OK) {
+        status = bwi_choice_make(ctx, request, sample, &c);
+    }
     if (status != BW_OK) {
         return status;
     }
@@ -464,6 +532,8 @@ bw_status bwi_plan_make(bw_context *ctx, bwi_plan **result, const bwi_plan_reque
     status = !plan->kernels ? ctx->error.status : request->spill && !plan->spill ? BW_RESOURCE_EXHAUSTED : begin(plan, request);
     a.budget = request->memory;
     a.system = !request->memory;
+    a.whole =
+        sample && request->batch > 0 ? bwi_size_add(bwi_size_multiply(sample, (size_t)request->batch), fixed_bytes(request)) : 0;
     if (status == BW_OK) {
         status = search(&a, c);
     }

@@ -38,6 +38,7 @@ typedef struct bwi_plan_request {
     size_t divided_bytes; /* the same, if each rank keeps the slots of its portion only; 0: all ranks must keep all slots */
     bool divides;         /* they are divided even if the budget does not ask for it */
     size_t held_bytes;    /* of them, those that are allocated already */
+    size_t model_bytes;   /* of them, the parameters and slots, which a system that holds the whole batch has, too */
     size_t (*bookkeeping)(const bwi_plan *plan); /* the bytes of what runs the plan, without the arena; may be NULL */
     /* The bytes of samples that are made ahead, for the plan's tile and workers; may be NULL. */
     size_t (*data)(const void *user, const bwi_plan *plan);
@@ -51,14 +52,21 @@ typedef enum bwi_fate {
     BWI_FATE_SPILL    /* kept in a file */
 } bwi_fate;
 
+/* Where a value lies in a worker's tile region. */
+typedef struct bwi_place {
+    int value;
+    size_t offset;
+} bwi_place;
+
 /* One phase: instructions that run for each tile, between two meetings of the whole batch. */
 typedef struct bwi_phase {
     bwi_instruction *instructions; /* copies; their lists belong to the program, or to `lists` */
     int count;
-    int deferred;    /* how many of the instructions, the last ones, have gradients that may be deferred to the update */
-    int *lists;      /* of instructions that segments.c has changed; NULL: none */
-    size_t *offsets; /* of each value in the worker's tile region; SIZE_MAX: not in this phase */
-    size_t bytes;    /* of the tile region */
+    int deferred;      /* how many of the instructions, the last ones, have gradients that may be deferred to the update */
+    int *lists;        /* of instructions that segments.c has changed; NULL: none */
+    bwi_place *places; /* of the values in this phase, except for views, by value */
+    int place_count;
+    size_t bytes; /* of the tile region */
 } bwi_phase;
 
 typedef struct bwi_plan_program {
@@ -156,14 +164,18 @@ struct bwi_plan {
 };
 
 bw_status bwi_plan_make(bw_context *ctx, bwi_plan **plan, const bwi_plan_request *request);
+/* What a system that holds the whole batch needs for each of its samples, when most memory is in use, and in `nodes`, unless it is
+ * NULL, the share of each node: the caller provides graph->count zeros. */
+bw_status bwi_whole_batch_measure(bw_context *ctx, const bwi_graph *graph, const bwi_program_request *program, size_t *sample,
+                                  size_t *nodes);
 /* All bytes of a run: arena, bookkeeping, data and what others have planned. */
 size_t bwi_plan_total(const bwi_plan *plan);
 void bwi_plan_free(bwi_plan *plan);
 
 /* The bytes of a value for n samples. */
 size_t bwi_plan_value_bytes(const bwi_plan *plan, const bwi_value *value, int64_t samples);
-/* The value that holds the bytes of `value`: itself, or the one that it is a view of. */
-int bwi_plan_root(const bwi_program *program, int value);
+/* The offset of a value, or of what it is a view of, in the worker's tile region; SIZE_MAX: it is not in this phase. */
+size_t bwi_plan_offset(const bwi_program *program, const bwi_phase *phase, int value);
 /* Whether the instruction reads what its node's prologue made. */
 static inline bwi_lane_division bwi_plan_division(const bwi_plan *plan)
 {

@@ -23,6 +23,8 @@ typedef struct flow {
     const bwi_program *p;
     int words;       /* of a set of phases */
     int *writer;     /* [value] */
+    int *by_level;   /* instructions, those of a level together */
+    int *level_ends; /* where each level's end */
     uint64_t *runs;  /* [instruction][words] */
     uint64_t *loads; /* [value][words] */
     uint64_t *asked; /* [instruction][words]: what the present price has counted already */
@@ -109,10 +111,10 @@ static void find_flow(flow *f)
     memset(f->runs, 0, (size_t)f->p->count * (size_t)f->words * sizeof *f->runs);
     memset(f->loads, 0, (size_t)f->p->value_count * (size_t)f->words * sizeof *f->loads);
     for (int phase = f->p->levels - 1; phase >= 0; phase--) {
-        for (int n = 0; n < f->p->count; n++) {
-            const bwi_instruction *i = &f->p->instructions[n];
-            if (i->level == phase && (bwi_plan_is_wanted(f->program, i) || is_loaded(f, i))) {
-                run(f, n, phase);
+        for (int k = phase ? f->level_ends[phase - 1] : 0; k < f->level_ends[phase]; k++) {
+            const bwi_instruction *i = &f->p->instructions[f->by_level[k]];
+            if (bwi_plan_is_wanted(f->program, i) || is_loaded(f, i)) {
+                run(f, f->by_level[k], phase);
             }
         }
     }
@@ -313,6 +315,22 @@ static size_t slot_bytes(flow *f)
     return bwi_plan_pack(f->order, count);
 }
 
+/* Sorts the instructions by level, those of a level in the program's order. */
+static void sort_by_level(const flow *f)
+{
+    for (int n = 0; n < f->p->count; n++) {
+        f->level_ends[f->p->instructions[n].level]++;
+    }
+    for (int level = 0, begin = 0; level < f->p->levels; level++) {
+        int own = f->level_ends[level];
+        f->level_ends[level] = begin;
+        begin += own;
+    }
+    for (int n = 0; n < f->p->count; n++) {
+        f->by_level[f->level_ends[f->p->instructions[n].level]++] = n;
+    }
+}
+
 /* Sets of phases are bit sets, one row of words for each value or instruction; programs with more than 64 phases exist. */
 static bw_status open_flow(flow *f, bwi_plan *plan, bwi_plan_program *program)
 {
@@ -321,6 +339,8 @@ static bw_status open_flow(flow *f, bwi_plan *plan, bwi_plan_program *program)
            count = (size_t)program->program.count;
     *f = (flow){.plan = plan, .program = program, .p = &program->program, .words = (int)words};
     f->writer = bwi_allocate(ctx, values, sizeof *f->writer);
+    f->by_level = bwi_allocate(ctx, count, sizeof *f->by_level);
+    f->level_ends = bwi_allocate(ctx, (size_t)program->program.levels, sizeof *f->level_ends);
     f->runs = bwi_allocate(ctx, count, words * sizeof *f->runs);
     f->loads = bwi_allocate(ctx, values, words * sizeof *f->loads);
     f->asked = bwi_allocate(ctx, count, words * sizeof *f->asked);
@@ -331,9 +351,11 @@ static bw_status open_flow(flow *f, bwi_plan *plan, bwi_plan_program *program)
     if (!program->fate) {
         program->fate = bwi_allocate(ctx, values, sizeof *program->fate);
     }
-    bool ok = f->writer && f->runs && f->loads && f->asked && f->touched && f->sets && f->lives && f->order && program->fate;
+    bool ok = f->writer && f->by_level && f->level_ends && f->runs && f->loads && f->asked && f->touched && f->sets && f->lives &&
+              f->order && program->fate;
     if (ok) {
         bwi_plan_find_writers(f->p, f->writer);
+        sort_by_level(f);
     }
     return ok ? BW_OK : BW_RESOURCE_EXHAUSTED;
 }
@@ -342,6 +364,8 @@ static void close_flow(flow *f)
 {
     bw_context *ctx = f->plan->ctx;
     bwi_release(ctx, f->writer);
+    bwi_release(ctx, f->by_level);
+    bwi_release(ctx, f->level_ends);
     bwi_release(ctx, f->runs);
     bwi_release(ctx, f->loads);
     bwi_release(ctx, f->asked);

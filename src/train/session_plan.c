@@ -292,6 +292,7 @@ bw_status bwi_session_make_plan(bwi_session *s, const bwi_made_ahead *data, cons
                                 .data_user = data,
                                 .ranks = ctx->ranks ? bwi_rank_of(ctx)->count(ctx->ranks) : 1};
     request.outside_bytes = bwi_size_add(bwi_session_parameter_bytes(s), o->train ? bwi_optimizer_bytes(s->training) : 0);
+    request.model_bytes = request.outside_bytes;
     size_t history = o->epochs ? bwi_session_history_bytes(s, o->evaluate, o->epochs) : 0;
     size_t others = bwi_size_add(history, o->copies ? bwi_session_parameter_bytes(s) : 0);
     others = bwi_size_add(others, o->noise ? bwi_allocation_bytes(bwi_noise_bytes(s->graph.variable_count)) : 0);

@@ -138,7 +138,7 @@ static void tiles_cost_no_more_than_the_batch(void **state)
         "input(4,4,128) conv2d(256,1,strides=2) batchnorm relu conv2d(128,3,padding=same) batchnorm relu conv2d(512,1) "
         "batchnorm relu conv2d(128,1) batchnorm relu conv2d(512,1) batchnorm relu global_avgpool2d dense(10,softmax)",
     };
-    static const int64_t batches[] = {32, 256, 1024};
+    static const int64_t batches[] = {32, 33, 100, 256, 1000, 1024}; /* also a tile and a remainder */
     bw_context_options opening = BW_CONTEXT_OPTIONS_DEFAULT;
     opening.workers = 2;
     bw_context *ctx = bw_open(&opening);

@@ -4,6 +4,8 @@
  */
 #include "support/planned.h"
 
+#include "plan/internal.h"
+
 enum { LINE = BWI_CACHE_LINE, NOBODY = -1 };
 
 typedef struct memory {
@@ -17,7 +19,7 @@ typedef struct memory {
 
 static size_t first_line(const memory *m, int root)
 {
-    size_t offset = m->phase->offsets[root];
+    size_t offset = bwi_plan_offset(m->program, m->phase, root);
     assert_true(offset != SIZE_MAX && offset % LINE == 0);
     return offset / LINE;
 }
@@ -25,14 +27,15 @@ static size_t first_line(const memory *m, int root)
 static size_t line_count(const memory *m, int root)
 {
     size_t bytes = bwi_plan_value_bytes(m->plan, &m->program->values[root], m->plan->tile);
-    assert_true(m->phase->offsets[root] + bytes <= m->phase->bytes);
+    assert_true(bwi_plan_offset(m->program, m->phase, root) + bytes <= m->phase->bytes);
     return (bytes + LINE - 1) / LINE;
 }
 
 static void must_be_there(const memory *m, int value)
 {
     int root = bwi_plan_root(m->program, value);
-    assert_int_equal(m->phase->offsets[value], m->phase->offsets[root]); /* a view is where its root is */
+    assert_int_equal(bwi_plan_offset(m->program, m->phase, value),
+                     bwi_plan_offset(m->program, m->phase, root)); /* a view is where its root is */
     for (size_t k = 0; k < line_count(m, root); k++) {
         assert_int_equal(m->owner[first_line(m, root) + k], root);
     }
@@ -55,7 +58,8 @@ static bool may_replace(const memory *m, const bwi_instruction *i, int written, 
         source = i->diff_dst;
     }
     return result >= 0 && source >= 0 && bwi_plan_root(m->program, result) == written &&
-           bwi_plan_root(m->program, source) == read && m->phase->offsets[written] == m->phase->offsets[read];
+           bwi_plan_root(m->program, source) == read &&
+           bwi_plan_offset(m->program, m->phase, written) == bwi_plan_offset(m->program, m->phase, read);
 }
 
 static void run(memory *m, const bwi_instruction *i)

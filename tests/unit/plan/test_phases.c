@@ -1,6 +1,8 @@
 /* Phases: where BatchNormalization cuts, what is kept or computed again, and that nothing is added twice. */
 #include "support/planned.h"
 
+#include "plan/internal.h"
+
 static int count_in(const bwi_phase *phase, bwi_pass pass, const bwi_op *op)
 {
     int count = 0;

@@ -7,9 +7,7 @@
  * An elementwise op overwrites its input if nothing reads that later, in those systems as in ours. The table below states where
  * they differ: pooling keeps its input and output for backward, dropout keeps its mask, and some backward passes need extra memory.
  */
-#include "insight/internal.h"
-
-#include <string.h>
+#include "plan/internal.h"
 
 /* What TensorFlow 2.21 was found to allocate on CPUs besides values: pooling's difference in a second layout, a transposed copy of
  * a dense layer's input for the gradient of its weights, the difference of BatchNormalization and two copies of it. */
@@ -32,7 +30,6 @@ typedef struct span {
 } span;
 
 typedef struct liveness {
-    const bwi_session *session;
     bwi_program program;
     int *first, *last; /* for each value, views by their root; -1: none */
     int *output;       /* for each node: the value of its output; -1: none */
@@ -93,10 +90,10 @@ static void touch_instruction(const liveness *w, const bwi_instruction *i, int w
     }
 }
 
-static void find_lives(liveness *w)
+static void find_lives(liveness *w, int nodes)
 {
     const bwi_program *p = &w->program;
-    for (int n = 0; n < w->session->graph.count; n++) {
+    for (int n = 0; n < nodes; n++) {
         w->output[n] = -1;
     }
     for (int v = 0; v < p->value_count; v++) {
@@ -177,44 +174,31 @@ static int find_fullest(const liveness *w, size_t *most)
     return fullest;
 }
 
-static size_t fixed_bytes(const bwi_session *s)
-{
-    size_t bytes = bwi_optimizer_bytes(s->training);
-    for (int v = 0; v < s->graph.variable_count; v++) {
-        const bwi_variable *variable = s->graph.variables[v];
-        size_t one = bwi_size_multiply((size_t)bwi_shape_count(&variable->shape), sizeof(float));
-        bytes = bwi_size_add(bytes, bwi_size_multiply(one, variable->trainable && !variable->sparse ? 2 : 1));
-    }
-    return bytes;
-}
-
 /* A system that runs op by op on the whole batch holds, at each instruction, every value that a later one reads; the instruction
  * with most bytes decides. */
-bw_status bwi_whole_batch_measure(bwi_whole_batch *whole, const bwi_session *session)
+bw_status bwi_whole_batch_measure(bw_context *ctx, const bwi_graph *graph, const bwi_program_request *request, size_t *sample,
+                                  size_t *nodes)
 {
-    bw_context *ctx = session->graph.ctx;
-    liveness w = {.session = session};
-    bw_node *sums[BWI_MAX_COLUMNS];
-    for (int c = 0; c < session->column_count; c++) {
-        sums[c] = session->columns[c].node;
-    }
+    liveness w = {.first = NULL};
     bw_status status =
-        bwi_program_make(ctx, &w.program, &session->graph, sums, session->column_count, session->losses, session->loss_count);
+        bwi_program_make(ctx, &w.program, graph, request->targets, request->target_count, request->losses, request->loss_count);
     if (status != BW_OK) {
         return status;
     }
     w.first = bwi_allocate(ctx, (size_t)w.program.value_count, sizeof *w.first);
     w.last = bwi_allocate(ctx, (size_t)w.program.value_count, sizeof *w.last);
-    w.output = bwi_allocate(ctx, (size_t)session->graph.count, sizeof *w.output);
-    w.forward = bwi_allocate(ctx, (size_t)session->graph.count, sizeof *w.forward);
+    w.output = bwi_allocate(ctx, (size_t)graph->count, sizeof *w.output);
+    w.forward = bwi_allocate(ctx, (size_t)graph->count, sizeof *w.forward);
     w.spans = bwi_allocate(ctx, (size_t)w.program.count, sizeof *w.spans);
     w.change = bwi_allocate(ctx, (size_t)w.program.count + 1, sizeof *w.change);
     status = w.first && w.last && w.output && w.forward && w.spans && w.change ? BW_OK : BW_RESOURCE_EXHAUSTED;
     if (status == BW_OK) {
-        whole->fixed = fixed_bytes(session);
-        find_lives(&w);
+        find_lives(&w, graph->count);
         replace_sources(&w);
-        add_bytes(&w, find_fullest(&w, &whole->sample), whole->nodes);
+        int fullest = find_fullest(&w, sample);
+        if (nodes) {
+            add_bytes(&w, fullest, nodes);
+        }
     }
     bwi_release(ctx, w.first);
     bwi_release(ctx, w.last);
@@ -224,17 +208,4 @@ bw_status bwi_whole_batch_measure(bwi_whole_batch *whole, const bwi_session *ses
     bwi_release(ctx, w.change);
     bwi_program_free(&w.program);
     return status;
-}
-
-size_t bwi_whole_batch_bytes(const bwi_whole_batch *whole, int64_t batch)
-{
-    return bwi_size_add(whole->fixed, bwi_size_multiply(whole->sample, (size_t)batch));
-}
-
-int64_t bwi_whole_batch_largest(const bwi_whole_batch *whole, size_t memory)
-{
-    if (memory < whole->fixed || whole->sample == 0) {
-        return 0;
-    }
-    return (int64_t)((memory - whole->fixed) / whole->sample);
 }
