@@ -21,9 +21,14 @@ list(APPEND command_sources ${PROJECT_BINARY_DIR}/embedded/cli_page_style.c ${PR
 add_executable(batchwise_command ${command_sources})
 target_include_directories(batchwise_command PRIVATE ${PROJECT_BINARY_DIR}/include)
 target_link_libraries(batchwise_command PRIVATE batchwise_flags batchwise_static)
-# The server of train --watch; without it the command says so.
-pkg_check_modules(MICROHTTPD IMPORTED_TARGET libmicrohttpd>=0.9.71)
-if(MICROHTTPD_FOUND)
+if(BW_STATIC)
+    target_link_options(batchwise_command PRIVATE -static)
+endif()
+# The server of train --watch; without it the command says so. Statically it would need archives of GnuTLS and all that is below it.
+if(NOT BW_STATIC)
+    pkg_check_modules(MICROHTTPD IMPORTED_TARGET libmicrohttpd>=0.9.71)
+endif()
+if(MICROHTTPD_FOUND AND NOT BW_STATIC)
     target_link_libraries(batchwise_command PRIVATE PkgConfig::MICROHTTPD)
     target_compile_definitions(batchwise_command PRIVATE BW_HAVE_MICROHTTPD)
 endif()

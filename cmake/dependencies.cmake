@@ -3,6 +3,15 @@
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 
+# Archives only. pkg-config's modules look for their libraries with the same endings.
+if(BW_STATIC)
+    if(BW_ONEDNN)
+        message(FATAL_ERROR "BW_STATIC: oneDNN and OpenMP are shared libraries; add -DBW_ONEDNN=OFF")
+    endif()
+    set(CMAKE_FIND_LIBRARY_SUFFIXES .a)
+    set(PKG_CONFIG_ARGN --static)
+endif()
+
 if(BW_ONEDNN)
     # oneDNN, version 2 or 3.
     if(BW_ONEDNN_ROOT)
@@ -34,6 +43,15 @@ pkg_check_modules(ZLIB REQUIRED IMPORTED_TARGET zlib)
 pkg_check_modules(PNG REQUIRED IMPORTED_TARGET libpng)
 pkg_check_modules(JPEG REQUIRED IMPORTED_TARGET libjpeg) # libjpeg-turbo, or another with its interface of version 6 and jpeg_mem_src
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
+
+if(BW_STATIC)
+    foreach(name IN ITEMS zip z png jpeg jansson)
+        find_library(BW_ARCHIVE_${name} ${name} PATHS ${ZIP_LIBDIR})
+        if(NOT BW_ARCHIVE_${name})
+            message(FATAL_ERROR "BW_STATIC: there is no lib${name}.a here (make static builds libzip's, which Debian does not have)")
+        endif()
+    endforeach()
+endif()
 
 add_library(batchwise_dependencies INTERFACE)
 if(BW_ONEDNN)

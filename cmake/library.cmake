@@ -28,18 +28,31 @@ set(loop_sources ${kernel_sources})
 list(FILTER loop_sources INCLUDE REGEX "/loops_[a-z0-9]+\\.c$")
 set_property(SOURCE ${loop_sources} APPEND PROPERTY COMPILE_OPTIONS -ffp-contract=off -fno-trapping-math)
 
-# One file for each instruction set, chosen at run time: the library runs on any x86-64.
+# One file for each instruction set, chosen at run time: the library runs on any x86-64, on any AArch64 (which always has NEON), and
+# on what else there is with the portable kernels.
 set(isa_avx2 -mavx2 -mfma)
 set(isa_avx512 ${isa_avx2} -mavx512f -mavx512dq -mavx512bw -mavx512vl)
-foreach(isa IN ITEMS avx2 avx512)
+set(isa_neon "")
+set(isas)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+    set(isas avx2 avx512)
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
+    set(isas neon)
+endif()
+foreach(isa IN ITEMS avx2 avx512 neon)
     set(isa_sources ${kernel_sources})
     list(FILTER isa_sources INCLUDE REGEX "${isa}\\.c$")
-    if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+    if(NOT isa IN_LIST isas)
         list(REMOVE_ITEM library_sources ${isa_sources})
     elseif(isa_sources)
         set_property(SOURCE ${isa_sources} APPEND PROPERTY COMPILE_OPTIONS ${isa_${isa}})
     endif()
 endforeach()
+
+# GCC 12 for AArch64 fails with an internal error where it makes vectors of a reduction there.
+if("neon" IN_LIST isas AND CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_COMPILER_VERSION VERSION_LESS 13)
+    set_property(SOURCE src/kernel/reference.c APPEND PROPERTY COMPILE_OPTIONS -fno-tree-vectorize)
+endif()
 
 function(add_objects name)
     add_library(${name} OBJECT ${ARGN})
@@ -75,6 +88,10 @@ endif()
 file(RELATIVE_PATH from_programs /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
 set_property(SOURCE src/rank/mpi_load.c APPEND PROPERTY
     COMPILE_DEFINITIONS BW_FROM_PROGRAMS="${from_programs}" BW_FULL_LIBDIR="${CMAKE_INSTALL_FULL_LIBDIR}")
+
+if(BW_STATIC)
+    set_property(SOURCE src/rank/mpi_load.c APPEND PROPERTY COMPILE_DEFINITIONS BW_STATIC)
+endif()
 
 add_objects(batchwise_objects ${library_sources})
 add_library(batchwise_shared SHARED $<TARGET_OBJECTS:batchwise_objects> ${step_object})

@@ -12,7 +12,7 @@
 #   tests/tools/newcomer.sh             tools/newcomer           label tools
 #   README.md, docs (tests/docs)        docs/<page>              label docs
 #
-# A test that computes with kernels runs once with each set of kernels: as it is, .../avx2 and .../portable. "label: thread" in
+# A test that computes with kernels runs once with each set of kernels: as it is, .../avx2 (on x86-64) and .../portable. "label: thread" in
 # a test's first ten lines adds the label thread, which the thread sanitizer runs. Exit code 77: skipped.
 #
 # .../checked is the same test with the table of tests/checked, whose arenas fault when anything but a kernel touches them.
@@ -21,7 +21,15 @@ if(NOT CMOCKA_FOUND)
     message(STATUS "cmocka not found: tests in C are not built (tools/setup test)")
 endif()
 
-set(test_environment BW_DATA=${PROJECT_SOURCE_DIR}/data BATCHWISE=$<TARGET_FILE:batchwise_command>)
+# The command as scripts call it: itself, or where another machine's is built, a script that runs it in the emulator.
+set(command $<TARGET_FILE:batchwise_command>)
+if(CMAKE_CROSSCOMPILING_EMULATOR)
+    set(command ${PROJECT_BINARY_DIR}/tests/batchwise)
+    list(JOIN CMAKE_CROSSCOMPILING_EMULATOR " " emulator)
+    file(GENERATE OUTPUT ${command} CONTENT "#!/bin/sh\nexec ${emulator} $<TARGET_FILE:batchwise_command> \"$@\"\n"
+        FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
+endif()
+set(test_environment BW_DATA=${PROJECT_SOURCE_DIR}/data BATCHWISE=${command})
 if(BW_SANITIZE)
     # Not detect_stack_use_after_return: GCC 12 then aligns stack vectors of 64 bytes to less, and AVX-512 code traps.
     list(APPEND test_environment
@@ -80,6 +88,12 @@ if(CMOCKA_FOUND)
     endif()
 endif()
 
+# The sets of kernels below the best.
+set(lesser_sets portable)
+if("avx2" IN_LIST isas)
+    list(PREPEND lesser_sets avx2)
+endif()
+
 foreach(source IN LISTS test_sources)
     string(REGEX REPLACE "^tests/(.*)/test_(.*)\\.c$" "\\1/\\2" name ${source})
     string(REPLACE "/" "_" target test_${name})
@@ -104,7 +118,7 @@ foreach(source IN LISTS test_sources)
     endforeach()
     bw_add_test(NAME ${name} COMMAND ${target} LABELS ${labels})
     if(name MATCHES "^(unit/(kernel|op|exec|train)|gradient|same|keras)/")
-        foreach(set IN ITEMS avx2 portable)
+        foreach(set IN LISTS lesser_sets)
             bw_add_test(NAME ${name}/${set} COMMAND ${target} LABELS ${labels} ENVIRONMENT BATCHWISE_ISA=${set})
         endforeach()
     endif()
@@ -126,7 +140,7 @@ endif()
 # Any number of workers gives the same hashes.
 list(APPEND targets_same bits)
 bw_add_test(NAME bits COMMAND bits --workers 1,3 LABELS same)
-foreach(set IN ITEMS avx2 portable)
+foreach(set IN LISTS lesser_sets)
     bw_add_test(NAME bits/${set} COMMAND bits --workers 1,3 LABELS same ENVIRONMENT BATCHWISE_ISA=${set})
 endforeach()
 if(TARGET batchwise_test_checked AND NOT BW_SANITIZE)

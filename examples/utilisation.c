@@ -1,13 +1,13 @@
 /*
- * How busy are the workers? Trains with two batch sizes, draws for each worker which share of a step it computed, moved data and waited,
- * and writes a trace of some steps that ui.perfetto.dev opens.
+ * How busy are the workers? Trains with two batch sizes, draws for each worker the share of a step in which it computed, moved data,
+ * talked to other ranks and waited, and writes a trace of some steps that ui.perfetto.dev opens.
  *
- * Usage: utilisation [FOLDER]
+ * Usage: utilisation [FOLDER], or over two processes: mpirun -n 2 utilisation [FOLDER]
  */
 #include <batchwise.h>
 #include <stdio.h>
 
-/* C: computing; m: gathering, reducing, updating; .: waiting */
+/* C: computing; m: gathering, reducing, updating; r: sums over ranks; .: waiting */
 static char letter_of(bw_part_kind kind)
 {
     switch (kind) {
@@ -17,34 +17,36 @@ static char letter_of(bw_part_kind kind)
         return 'C';
     case BW_PART_IDLE:
     case BW_PART_DATA:
-    case BW_PART_RANKS:
         return '.';
+    case BW_PART_RANKS:
+        return 'r';
     default:
         return 'm';
     }
 }
 
-static void draw(const bw_history *history)
+static void draw(const bw_history *history, int rank)
 {
     enum { WIDTH = 60 };
+    char line[2 * WIDTH];
     bw_profile_facts facts = bw_history_profile(history);
     for (int worker = 0; worker < facts.workers; worker++) {
-        printf("  worker %d ", worker);
-        for (const char *letter = "Cm."; *letter; letter++) {
-            double seconds = 0;
+        int length = 0;
+        double seconds = 0;
+        for (const char *letter = "Cmr."; *letter; letter++) {
             bw_part part;
             for (int i = 0; i < facts.parts && bw_history_part(history, i, &part) == BW_OK; i++) {
                 seconds += letter_of(part.kind) == *letter ? bw_history_part_seconds(history, i, worker) : 0;
             }
-            for (int i = 0; i < (int)(WIDTH * seconds / facts.step_seconds + 0.5); i++) {
-                putchar(*letter);
+            while (length < WIDTH && length < (int)(WIDTH * seconds / facts.step_seconds + 0.5)) {
+                line[length++] = *letter;
             }
         }
-        putchar('\n');
+        printf("  rank %d, worker %d |%.*s|\n", rank, worker, length, line);
     }
 }
 
-static bw_status examine(bw_context *ctx, int64_t batch, const char *folder)
+static bw_status examine(bw_context *ctx, int rank, int64_t batch, const char *folder)
 {
     char path[1024];
     bw_fit_options options = BW_FIT_OPTIONS_DEFAULT;
@@ -59,8 +61,8 @@ static bw_status examine(bw_context *ctx, int64_t batch, const char *folder)
         return status;
     }
     printf("batch %lld: a step takes %.0f microseconds\n", (long long)batch, 1e6 * bw_history_profile(history).step_seconds);
-    draw(history);
-    snprintf(path, sizeof path, "%s/batch-%lld.json.gz", folder, (long long)batch);
+    draw(history, rank);
+    snprintf(path, sizeof path, "%s/batch-%lld-rank-%d.json.gz", folder, (long long)batch, rank);
     status = bw_history_save_trace(history, path);
     if (status == BW_OK) {
         printf("  trace: %s\n", path);
@@ -71,14 +73,17 @@ static bw_status examine(bw_context *ctx, int64_t batch, const char *folder)
 int main(int argc, char **argv)
 {
     const char *folder = argc > 1 ? argv[1] : ".";
-    bw_context *ctx = bw_open(NULL);
-    bw_status status = examine(ctx, 16, folder);
+    bw_context_options options = BW_CONTEXT_OPTIONS_DEFAULT;
+    bw_ranks_mpi(&options); /* sets the rank if mpirun started this program, and does nothing otherwise */
+    bw_context *ctx = bw_open(&options);
+    bw_status status = examine(ctx, options.rank, 16, folder);
     if (status == BW_OK) {
-        status = examine(ctx, 128, folder);
+        status = examine(ctx, options.rank, 128, folder);
     }
     if (status != BW_OK) {
         fprintf(stderr, "%s: %s\n", bw_status_name(status), bw_message(ctx));
     }
     bw_close(ctx);
+    bw_ranks_close(options.ranks);
     return status != BW_OK;
 }

@@ -134,7 +134,7 @@ typedef struct bw_context_options {
     const bw_allocator *allocator; /* copied; NULL: the system's */
     const bw_io *io;               /* copied; NULL: the system's */
     int workers;                   /* threads that compute, including the caller's; 0: one for each CPU */
-    const char *instruction_set;   /* "avx512", "avx2" or "portable"; NULL: $BATCHWISE_ISA, or the best that the CPU has */
+    const char *instruction_set;   /* "avx512", "avx2", "neon" or "portable"; NULL: $BATCHWISE_ISA, or the best that the CPU has */
     bw_ranks *ranks;               /* kept; NULL: a single rank */
     int rank;                      /* this context's number in `ranks` */
     void (*log)(void *user, bw_log_level level, const char *message); /* receives what is worth knowing; NULL: nobody does */
@@ -871,7 +871,7 @@ enum { BW_MOST_GROWTHS = 16 };
 /* What this machine can do at best: what the parts of a profile are compared with. */
 typedef struct bw_machine {
     char cpu[64];             /* the processor's name */
-    char instruction_set[16]; /* of the kernels: "avx512", "avx2", "portable" */
+    char instruction_set[16]; /* of the kernels: "avx512", "avx2", "neon", "portable" */
     int cores;                /* that this process may use */
     /* Floating-point operations a second of one core and of all, two for each multiply-add; bytes a second to and from memory. */
     double core_flops, flops;

@@ -59,20 +59,28 @@ def image_small_batch():
         print(f"a custom step, {name}: {1000 / (time.perf_counter() - begin):.0f} images/s")
 
 
-def image_large_batch():
+def large_batch(batch, limit):
+    """In a process that may write to `limit` MiB of memory of its own (0: to all)."""
+    if limit:
+        resource.setrlimit(resource.RLIMIT_DATA, (limit << 20, limit << 20))
     numpy, tf, keras = load()
-    for batch in (16, 128, 512):
-        if len(sys.argv) < 3:
-            subprocess.run([sys.executable, __file__, "image_large_batch", str(batch)], check=False)
-            continue
-        if batch != int(sys.argv[2]):
-            continue
-        model = image_net(keras, 128, 3, [32, 64])
-        model.compile("adam", "sparse_categorical_crossentropy")
-        x = numpy.random.uniform(size=(batch, 128, 128, 3)).astype("float32")
-        before = resident()
-        model.fit(x, numpy.random.randint(0, 10, batch), batch_size=batch, epochs=2, verbose=0)
-        print(f"128x128x3, batch {batch}: {resident() - before:.0f} MiB")
+    model = image_net(keras, 128, 3, [32, 64])
+    model.compile("adam", "sparse_categorical_crossentropy")
+    x = numpy.random.uniform(size=(batch, 128, 128, 3)).astype("float32")
+    before = resident()
+    model.fit(x, numpy.random.randint(0, 10, batch), batch_size=batch, epochs=2, verbose=0)
+    print(f"128x128x3, batch {batch}: {resident() - before:.0f} MiB")
+
+
+def image_large_batch():
+    if len(sys.argv) == 4:
+        large_batch(int(sys.argv[2]), int(sys.argv[3]))
+        return
+    for batch, limit in ((16, 0), (128, 0), (512, 0), (16, 2048), (512, 2048)):
+        command = [sys.executable, __file__, "image_large_batch", str(batch), str(limit)]
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        told = done.stdout.strip() or f"batch {batch} ends with code {done.returncode}: {done.stderr.strip().splitlines()[-1][:120]}"
+        print(f"within {limit} MiB: {told}" if limit else told, flush=True)
 
 
 def ordered_classes():
@@ -100,20 +108,21 @@ def noise_small_large():
     x = numpy.random.normal(size=(500, 2))
     y = 2 * x[:, 0] + x[:, 1] + 0.5 * numpy.random.normal(size=500)
 
-    def fresh():
+    def fresh(rate):
         model = keras.Sequential([keras.layers.Dense(1)])
-        model.compile(keras.optimizers.Adam(0.01), "mse")
+        model.compile(keras.optimizers.Adam(rate), "mse")
         return model
 
-    model = fresh()
-    for name, model, batch, epochs in (
-        ("batch 16", model, 16, 50),
-        ("batch 128, continuing that model", model, 128, 50),
-        ("batch 128, fresh, as many epochs", fresh(), 128, 50),
-        ("batch 128, fresh, as many updates", fresh(), 128, 400),
-    ):
-        model.fit(x, y, batch_size=batch, epochs=epochs, verbose=0)
-        print(f"{name}: loss {model.evaluate(x, y, verbose=0):.4f}")
+    for rate in (0.001, 0.01):
+        first = fresh(rate)
+        for name, model, batch, epochs in (
+            ("batch 16", first, 16, 50),
+            ("batch 128, continuing that model", first, 128, 50),
+            ("batch 128, as many epochs", fresh(rate), 128, 50),
+            ("batch 128, as many updates", fresh(rate), 128, 400),
+        ):
+            model.fit(x, y, batch_size=batch, epochs=epochs, verbose=0)
+            print(f"rate {rate}, {name}: loss {model.evaluate(x, y, verbose=0):.4f}")
 
 
 def memory_exhaustion():
@@ -136,6 +145,56 @@ def varying_batches():
     model.compile("adam", "mse")
     history = model.fit(parts[0].concatenate(parts[1]), epochs=10, verbose=0)
     print("losses", " ".join(f"{loss:.4f}" for loss in history.history["loss"]))
+    traced = []
+
+    @tf.function
+    def step(numbers, targets):
+        traced.append(numbers.shape[0])  # runs when the function is traced, not when it is called
+        return model(numbers)
+
+    for numbers, targets in parts[0].concatenate(parts[1]):
+        step(numbers, targets)
+    print(f"a tf.function is traced {len(traced)} times, for batches of {traced}")
+    begin = time.perf_counter()
+    step.get_concrete_function(tf.TensorSpec((17, 1)), tf.TensorSpec((17, 1)))
+    print(f"tracing takes {1e3 * (time.perf_counter() - begin):.1f} ms")
+
+
+def custom_loop():
+    numpy, tf, keras = load()
+    model, optimizer = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)]), keras.optimizers.Adam(0.05)
+
+    @tf.function
+    def step(x, y):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.sqrt(1 + (model(x, training=True) - y) ** 2) - 1)
+        optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
+        return loss
+
+    begin = time.perf_counter()
+    for _ in range(300):
+        size = numpy.random.randint(1, 65)
+        x = numpy.random.normal(size=(size, 4)).astype("float32")
+        y = x @ [[1], [-2], [3], [0]] + 0.1 * numpy.random.normal(size=(size, 1))
+        y[numpy.random.randint(0, 50, (size, 1)) == 0] += 100
+        step(tf.constant(x), tf.constant(y, tf.float32))
+    found = " ".join(f"{weight:.2f}" for weight in model.get_weights()[0].ravel())
+    print(f"300 updates by a tf.function: {time.perf_counter() - begin:.1f} s, traced {step.experimental_get_tracing_count()} times, weights {found}")
+
+
+def accumulate():
+    numpy, tf, keras = load()
+    digits = numpy.load(os.path.join(os.path.dirname(__file__), "../../data/digits.npz"))
+    x, y = digits["x"].astype("float32") / 16, digits["y"]
+    results = []
+    for batch, steps in ((64, 1), (16, 4)):
+        keras.utils.set_random_seed(1)
+        model = keras.Sequential([keras.layers.Flatten(), keras.layers.Dense(32, activation="relu"), keras.layers.Dense(10, activation="softmax")])
+        model.compile(keras.optimizers.Adam(0.003, gradient_accumulation_steps=steps if steps > 1 else None), "sparse_categorical_crossentropy")
+        model.fit(x, y, batch_size=batch, epochs=3, shuffle=False, verbose=0)
+        results.append(numpy.concatenate([weights.ravel() for weights in model.get_weights()]))
+    apart = numpy.abs(results[0] - results[1])
+    print(f"4 batches of 16 against 64: {(apart > 0).mean():.0%} of the weights differ, by up to {apart.max():.2g}")
 
 
 def small_batch_speed():
@@ -162,7 +221,7 @@ def slow_loading():
 
     def slowly(image, label):
         def wait(image):
-            time.sleep(50e-6)
+            time.sleep(62.5e-6)
             return image
 
         made = tf.numpy_function(wait, [image], tf.float32)
@@ -171,7 +230,8 @@ def slow_loading():
 
     data = tf.data.Dataset.from_tensor_slices((x, y))
     for name, ready in (
-        ("one by one", data.map(slowly).batch(16)),
+        ("when needed", data.map(slowly).batch(16)),
+        ("prefetch", data.map(slowly).batch(16).prefetch(tf.data.AUTOTUNE)),
         ("parallel map and prefetch", data.map(slowly, num_parallel_calls=16).batch(16).prefetch(tf.data.AUTOTUNE)),
         ("cache", data.map(slowly).cache().batch(16)),
     ):
@@ -181,8 +241,8 @@ def slow_loading():
         print(f"{name}: {3000 / (time.perf_counter() - begin):.0f} images/s")
 
 
-STORIES = [image_small_batch, image_large_batch, ordered_classes, noise_small_large, memory_exhaustion, varying_batches, small_batch_speed,
-           slow_loading]
+STORIES = [image_small_batch, image_large_batch, ordered_classes, noise_small_large, memory_exhaustion, varying_batches, custom_loop,
+           accumulate, small_batch_speed, slow_loading]
 
 if __name__ == "__main__":
     named = {story.__name__: story for story in STORIES}

@@ -1,6 +1,6 @@
 /*
  * kernel: the arithmetic of Batchwise. Each hand-written kernel is written once and compiled for AVX-512, AVX2 and any processor
- * (kernels_avx512.c, kernels_avx2.c, kernels_portable.c); the best table that the CPU can run is chosen at run time. reference.c
+ * (kernels_avx512.c, kernels_avx2.c, kernels_neon.c, kernels_portable.c); the best table that the CPU can run is chosen at run time. reference.c
  * holds a slow and obvious version of each, which tests compare with. kernel/onednn is the only folder that includes oneDNN.
  *
  * Only kernels dereference tensors. Activations are float32 images of n samples in the layout [n][ceil(c/block)][h][w][block]:
@@ -165,7 +165,7 @@ enum { BWI_FETCHED = 2, BWI_LIMIT_SUMS = 12 };
 #define BWI_MODERATE 0x1p48
 
 struct bwi_kernels {
-    const char *name; /* "avx512", "avx2", "portable" */
+    const char *name; /* "avx512", "avx2", "neon", "portable" */
     int64_t block;    /* the channel block that suits its vectors: 16, 8 or 4 */
 
     /* Families of loops (kernel/loops): kernels->memory->copy and so on. */
@@ -372,7 +372,7 @@ struct bwi_kernels {
 /* The table of this context: the one that its instruction_set names, or $BATCHWISE_ISA, or the best that this CPU runs. NULL and
  * a message if the name is unknown or the set not available here. Also limits oneDNN to that set. */
 const bwi_kernels *bwi_kernels_of(bw_context *ctx);
-/* The table with this name: "avx512", "avx2", "portable", or one that was added. NULL if it is unknown or not available on this
+/* The table with this name: "avx512", "avx2", "neon", "portable", or one that was added. NULL if it is unknown or not available on this
  * CPU. */
 const bwi_kernels *bwi_kernels_by_name(const char *name);
 /* Adds the table of another device, which is kept and can then be chosen by its name. To be called before the first context is

@@ -9,6 +9,7 @@
 
 extern const bwi_kernels bwi_kernels_avx512;   /* kernels_avx512.c */
 extern const bwi_kernels bwi_kernels_avx2;     /* kernels_avx2.c */
+extern const bwi_kernels bwi_kernels_neon;     /* kernels_neon.c */
 extern const bwi_kernels bwi_kernels_portable; /* kernels_portable.c */
 
 #if defined(__x86_64__)
@@ -24,12 +25,12 @@ static bool has_avx2(void)
 }
 #endif
 
-static bool has_portable(void)
+static bool always(void)
 {
     return true;
 }
 
-/* The best table comes first. */
+/* The best table comes first, one that every CPU runs last. */
 static const struct {
     const bwi_kernels *kernels;
     bool (*runs_here)(void);
@@ -37,9 +38,19 @@ static const struct {
 #if defined(__x86_64__)
     {&bwi_kernels_avx512, has_avx512},
     {&bwi_kernels_avx2, has_avx2},
+#elif defined(__aarch64__)
+    {&bwi_kernels_neon, always},
 #endif
-    {&bwi_kernels_portable, has_portable},
+    {&bwi_kernels_portable, always},
 };
+
+#if defined(__x86_64__)
+#define NAMES "\"avx512\", \"avx2\" or \"portable\""
+#elif defined(__aarch64__)
+#define NAMES "\"neon\" or \"portable\""
+#else
+#define NAMES "\"portable\""
+#endif
 
 enum { MAX_ADDED = 8 };
 
@@ -102,8 +113,7 @@ const bwi_kernels *bwi_kernels_of(bw_context *ctx)
     }
     ctx->kernels = bwi_kernels_by_name(name);
     if (!ctx->kernels) {
-        bwi_fail(ctx, BW_INVALID_ARGUMENT,
-                 "%s: expected \"avx512\", \"avx2\" or \"portable\", of which this CPU runs up to \"%s\"; found \"%s\"", origin,
+        bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: expected %s, of which this CPU runs up to \"%s\"; found \"%s\"", origin, NAMES,
                  best()->name, name);
         return NULL;
     }

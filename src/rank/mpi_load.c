@@ -121,6 +121,21 @@ static bool choose(const bwi_launcher *launcher, char *path, size_t size, char *
     return false;
 }
 
+#ifdef BW_STATIC
+
+const bwi_mpi_calls *bwi_mpi_load(const bwi_launcher *launcher, char *failure, size_t size)
+{
+    char path[PATH_MAX];
+    if (choose(launcher, path, sizeof path, failure, size)) {
+        snprintf(failure, size,
+                 "%s started this program, which is linked statically and cannot load %s; BATCHWISE_MPI=none trains alone",
+                 launcher->name, path);
+    }
+    return NULL;
+}
+
+#else
+
 const bwi_mpi_calls *bwi_mpi_load(const bwi_launcher *launcher, char *failure, size_t size)
 {
     char path[PATH_MAX];
@@ -144,3 +159,5 @@ const bwi_mpi_calls *bwi_mpi_load(const bwi_launcher *launcher, char *failure, s
     }
     return calls;
 }
+
+#endif

@@ -134,7 +134,7 @@ void checked_memory_close(void *memory, size_t bytes)
  * CPU, so that contexts have one worker unless a test asks for more. */
 __attribute__((constructor)) static void add(void)
 {
-    static const char *const names[] = {"avx512", "avx2", "portable"};
+    static const char *const names[] = {"avx512", "avx2", "neon", "portable"};
     for (size_t i = 0; i < BWI_COUNT(names) && !checked_base; i++) {
         checked_base = bwi_kernels_by_name(names[i]);
     }

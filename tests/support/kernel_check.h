@@ -25,7 +25,7 @@
 /* Calls `check` for each table. */
 static inline void each_table(void (*check)(const bwi_kernels *k))
 {
-    static const char *const names[] = {"avx512", "avx2", "portable"};
+    static const char *const names[] = {"avx512", "avx2", "neon", "portable"};
     const char *only = getenv("BATCHWISE_ISA");
     int count = 0;
     for (size_t i = 0; i < BWI_COUNT(names); i++) {

@@ -26,7 +26,7 @@ def configure(*, workers=None, memory=None, instruction_set=None, exact_kernels=
     """Chooses what models and datasets that are made from now on use.
 
     workers: threads that compute; 0: one for each CPU. memory: the budget in bytes; 0: what the machine allows. instruction_set:
-    "avx512", "avx2" or "portable". exact_kernels: convolutions by their definition only. What is not given stays. Returns all of
+    "avx512", "avx2", "neon" or "portable". exact_kernels: convolutions by their definition only. What is not given stays. Returns all of
     them.
     """
     given = {"workers": workers, "memory": memory, "instruction_set": instruction_set, "exact_kernels": exact_kernels}
