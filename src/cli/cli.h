@@ -59,7 +59,7 @@ typedef struct cli_session {
     bool exact_kernels;
     bool quiet;  /* logs warnings only; otherwise the whole log goes to standard error */
     bool silent; /* logs nothing, as others have logged it */
-    bool ranks;  /* trains together with the other ranks, if there are any */
+    bool ranks;  /* trains, or plans, together with the other ranks, if there are any */
     double watchdog;
 } cli_session;
 

@@ -298,6 +298,6 @@ int cli_plan(int argc, char **argv)
     if (given.data.path && cli_data_check(usage.command, &given.data) != CLI_SUCCESS) {
         return CLI_USAGE;
     }
-    bw_context *ctx = cli_session_open((cli_session){.workers = given.workers, .quiet = true});
+    bw_context *ctx = cli_session_open((cli_session){.workers = given.workers, .quiet = true, .ranks = true});
     return !ctx ? CLI_FAILURE : cli_session_close(ctx, plan(&given, ctx));
 }

@@ -31,6 +31,22 @@ for count in 2 8; do
     expect_equal "$hash" "$(value hash)" "large dense layers on $count ranks"
 done
 
+# A budget of a little less than all of the optimizer's slots on each rank: they are divided, and neither tile nor bits change.
+one() { ranks 3 "$@" --model "$large" --data "$digits" --scale 1/16 --batch 200 --epochs 1 --workers 1; }
+one plan --json
+expect_code 0 'a plan of three ranks'
+budget=$(($(value peak_bytes) - 4096))
+one plan --memory "$budget"
+grep -q "dividing the optimizer's slots over 3 ranks" out || fail "expected the plan to divide the optimizer's slots, found: $(head -2 out)"
+run train --model "$large" --data "$digits" --scale 1/16 --batch 200 --epochs 1 --lanes 8 --json
+hash=$(value hash)
+one train --json
+expect_equal "$hash" "$(value hash)" 'slots that are whole'
+one train --memory "$(($(value planned_bytes) - 4096))" --json
+expect_code 0 'slots that are divided'
+grep -q 'slots are divided over 3 ranks' err || fail "expected divided slots, found: $(cat err)"
+expect_equal "$hash" "$(value hash)" 'slots that are divided'
+
 # Convolutions whose gradients are: one rank needs to be told.
 deep='conv2d(64,3,relu) conv2d(96,3,relu) flatten batchnorm dense(10,softmax)'
 run train --model "$deep" --data "$digits" --scale 1/16 --batch 200 --epochs 1 --lanes 8 --json
