@@ -29,6 +29,6 @@ static inline int64_t bwi_conv_places(const bwi_conv_shape *s)
 }
 
 /* Says how many times as much as one core several do, from what some turns gave, which are put in order (limits.c). */
-double bwi_growth_of_turns(double *ratios, int turns, int cores, bool *unsteady);
+double bwi_growth_of_repeats(double *ratios, int repeats, int cores, bool *unsteady);
 
 #endif

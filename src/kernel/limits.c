@@ -1,7 +1,7 @@
 /*
  * Measures what the machine can do at best: arithmetic in registers, memory, the nearest caches, and how long workers take to meet.
  * Each is measured in rounds of a tenth of a millisecond in which all workers begin and end together, and the best round counts, since
- * anything else that runs on the machine only adds time. What is a comparison is measured differently: in turns, of which most count.
+ * anything else that runs on the machine only adds time. What is a comparison is measured differently: repeatedly, and most repeats count.
  */
 #include "kernel/internal.h"
 
@@ -40,7 +40,7 @@ typedef struct limits_run {
     int64_t chunks;    /* of each of these arrays */
     int64_t at;        /* the round's first chunk; each worker has the next */
     bool busy;         /* other programs took the cores, or other machines those below them */
-    double could, did; /* seconds of CPU time of all turns, at most and in fact */
+    double could, did; /* seconds of CPU time of all repeats, at most and in fact */
 } limits_run;
 
 static void compute(void *user, int worker)
@@ -145,7 +145,7 @@ static double at_least(double least, double value)
     return value > least ? value : least;
 }
 
-/* ---- Comparisons, in turns ---- */
+/* ---- Comparisons, repeated ---- */
 
 static double mean_round(limits_run *run, int workers, bwi_work work)
 {
@@ -168,28 +168,28 @@ static int by_size(const void *a, const void *b)
     return *x < *y ? -1 : *x > *y;
 }
 
-/* What exchanging adds to a round, in most turns: now and then it adds next to nothing, which no step can count on. It is no faster than a
+/* What exchanging adds to a round, in most repeats: now and then it adds next to nothing, which no step can count on. It is no faster than a
  * core's own caches. */
 static double exchange_rate(limits_run *run, const bw_machine *machine, int cores)
 {
-    double added[TURNS];
-    for (int turn = 0; turn < TURNS; turn++) {
+    double added[REPEATS];
+    for (int repeat = 0; repeat < REPEATS; repeat++) {
         double own = mean_round(run, cores, add_own);
-        added[turn] = mean_round(run, cores, add_other) - own;
+        added[repeat] = mean_round(run, cores, add_other) - own;
     }
-    qsort(added, TURNS, sizeof added[0], by_size);
-    double rate = EXCHANGED * sizeof(float) / at_least(1e-9, added[TURNS / 2]);
+    qsort(added, REPEATS, sizeof added[0], by_size);
+    double rate = EXCHANGED * sizeof(float) / at_least(1e-9, added[REPEATS / 2]);
     return rate < machine->cache_bandwidth ? rate : machine->cache_bandwidth;
 }
 
-/* Of several turns the third quartile counts: a virtual machine's cores may be slower for a while without anybody here being able to see
- * it, and a turn in which the single core was disturbed promises too much. Unless most turns agree, they are called unsteady. */
-double bwi_growth_of_turns(double *ratios, int turns, int cores, bool *unsteady)
+/* Of several repeats the third quartile counts: a virtual machine's cores may be slower for a while without anybody here being able to see
+ * it, and a repeat in which the single core was disturbed promises too much. Unless most repeats agree, they are called unsteady. */
+double bwi_growth_of_repeats(double *ratios, int repeats, int cores, bool *unsteady)
 {
-    qsort(ratios, (size_t)turns, sizeof *ratios, by_size);
-    double high = at_least(1, ratios[turns * 3 / 4]);
+    qsort(ratios, (size_t)repeats, sizeof *ratios, by_size);
+    double high = at_least(1, ratios[repeats * 3 / 4]);
     high = high < cores ? high : cores;
-    *unsteady = ratios[turns / 4] < STEADY * high;
+    *unsteady = ratios[repeats / 4] < STEADY * high;
     return high;
 }
 
@@ -206,7 +206,7 @@ static void measure_growth(limits_run *run, bw_growth *growth, int count, bwi_wo
     }
     for (int k = 0; k < count; k++) {
         bool unsteady;
-        double value = bwi_growth_of_turns(ratios[k], REPEATS, growth[k].cores, &unsteady);
+        double value = bwi_growth_of_repeats(ratios[k], REPEATS, growth[k].cores, &unsteady);
         run->busy = run->busy || (unsteady && work != stream);
         memcpy((char *)&growth[k] + place, &value, sizeof value);
     }

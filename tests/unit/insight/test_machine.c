@@ -167,7 +167,7 @@ static void test_turns(void **state)
         double ratios[9];
         bool unsteady;
         memcpy(ratios, cases[k].ratios, sizeof ratios);
-        assert_true(bwi_growth_of_turns(ratios, 9, 2, &unsteady) == cases[k].growth);
+        assert_true(bwi_growth_of_repeats(ratios, 9, 2, &unsteady) == cases[k].growth);
         assert_int_equal(unsteady, cases[k].unsteady);
     }
 }
