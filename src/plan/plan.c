@@ -15,7 +15,7 @@ enum {
 /* With a smaller budget the most frugal plan is tried first. */
 static const size_t TIGHT_BYTES = (size_t)1 << 30;
 static const size_t SYSTEM_MARGIN = (size_t)2 << 20;
-static const size_t SPLIT_MARGIN = (size_t)2 << 20;
+static const size_t SPARE_MARGIN = (size_t)2 << 20; /* less is not worth the time that splitting saves, or computing again takes */
 
 /* ---- Making ---- */
 
@@ -402,11 +402,11 @@ static bw_status spare_store(attempt *a, const bwi_choice *c)
 static bw_status spare(attempt *a, bwi_choice *c)
 {
     bw_status status = BW_OK;
-    if (a->plan->split_tiles > 1 && compared_bytes(a) > a->whole + SPLIT_MARGIN + a->whole / 64) {
+    if (a->plan->split_tiles > 1 && compared_bytes(a) > a->whole + SPARE_MARGIN + a->whole / 64) {
         c->split = false;
         status = try_choice(a, c);
     }
-    if (status == BW_OK && a->plan->items.store && compared_bytes(a) > a->whole) {
+    if (status == BW_OK && a->plan->items.store && compared_bytes(a) > a->whole + SPARE_MARGIN) {
         status = spare_store(a, c);
     }
     return status;

@@ -2,6 +2,7 @@
 #include "insight/doctor/doctor.h"
 
 static const double most_of_it = 0.5;
+static const double much_of_it = 0.3;
 static const double other_programs = 5e-5; /* a step of ours has less overhead: beyond it, others take the cores */
 
 static char *time_text(char text[32], double seconds)
@@ -30,7 +31,7 @@ bool bwi_check_overhead_bound(const bwi_doctor *d, bwi_finding *found)
     const bwi_speed_facts *speed = &d->steps.speed;
     char text[32];
     double seconds = speed->overhead * speed->step_seconds;
-    if (!speed->known || speed->overhead < most_of_it * (1 - speed->idle) || speed->data >= 0.2 || seconds > other_programs) {
+    if (!speed->known || speed->overhead < much_of_it * (1 - speed->idle) || speed->data >= 0.2 || seconds > other_programs) {
         return false;
     }
     bwi_fix(found, "fitting.batch = 256;", "a larger --batch, with a learning rate that goes with it: batchwise tune");

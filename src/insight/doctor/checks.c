@@ -37,7 +37,7 @@ const bwi_check bwi_checks[] = {
      bwi_check_below_noise, false},
     {"batch-past-noise", "Far above the noise scale, a larger batch costs samples and saves hardly any updates.",
      bwi_check_past_noise, false},
-    {"overhead-bound", "The arithmetic of a step takes less time than what surrounds it.", bwi_check_overhead_bound, false},
+    {"overhead-bound", "A step is so short that what surrounds its arithmetic takes much of the time.", bwi_check_overhead_bound, false},
     {"data-bound", "The workers wait for samples that are still being read or made.", bwi_check_data_bound, false},
     {"bandwidth-bound", "The step moves bytes to and from memory as quickly as the machine can, so more cores help little.",
      bwi_check_bandwidth_bound, false},
