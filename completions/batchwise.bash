@@ -22,6 +22,7 @@ _batchwise()
             prelu softmax dropout spatial_dropout1d spatial_dropout2d alpha_dropout gaussian_dropout stochastic_depth
             gaussian_noise batchnorm layernorm groupnorm rmsnorm unitnorm normalization rescaling layer_scale add average
             subtract multiply maximum minimum custom_scale concat dot simple_rnn lstm gru masking embedding
+            text_vectorization string_lookup integer_lookup hashing hashed_crossing discretization category_encoding
             conv1d_transpose conv2d_transpose bidirectional time_distributed einsum_dense multi_head_attention group_query_attention
             conv3d conv3d_transpose maxpool3d avgpool3d global_maxpool3d global_avgpool3d zero_padding3d cropping3d
             upsampling3d spatial_dropout3d random_flip random_translation random_rotation random_zoom random_brightness

@@ -202,7 +202,28 @@ BW_API void bw_cancel(bw_context *ctx);
 
 /* ---- Arrays ------------------------------------------------------------------------------------------- */
 
-typedef enum bw_dtype { BW_U8, BW_I8, BW_U16, BW_I16, BW_U32, BW_I32, BW_U64, BW_I64, BW_F16, BW_F32, BW_F64, BW_BOOL } bw_dtype;
+/* BW_TEXT is for inputs that only the layers for text and categories take, such as text_vectorization: elements are of type bw_text. */
+typedef enum bw_dtype {
+    BW_U8,
+    BW_I8,
+    BW_U16,
+    BW_I16,
+    BW_U32,
+    BW_I32,
+    BW_U64,
+    BW_I64,
+    BW_F16,
+    BW_F32,
+    BW_F64,
+    BW_BOOL,
+    BW_TEXT
+} bw_dtype;
+
+/* A text, which owns nothing: UTF-8, any bytes in it, no NUL at its end. */
+typedef struct bw_text {
+    const char *bytes;
+    int64_t size;
+} bw_text;
 
 /* The largest number of axes. */
 #define BW_MAX_NDIM 8
@@ -269,7 +290,9 @@ typedef struct bw_read_options {
                                 that is not there; NULL: "train". A file without parts is read as a whole */
     bool unpack_any;         /* packed files (npz, gzip, chunks of HDF5) may unpack to more than 32 MiB and 960 times their size,
                                 which is otherwise refused */
-    bool scale_given;        /* of bw_read_for: the scale is meant although it is the default of 1, so that a model that was trained
+    const char *text; /* columns of a table that are text, "title,review": each is an input by its name, which a layer such as
+                                text_vectorization takes. "": .txt files, and lines of standard input, are texts as a whole */
+    bool scale_given; /* of bw_read_for: the scale is meant although it is the default of 1, so that a model that was trained
                                 with another one refuses it */
 } bw_read_options;
 
@@ -289,7 +312,7 @@ typedef struct bw_read_options {
  *   .libsvm, .svm     target index:value index:value ...
  *   .h5, .hdf5        datasets x, y and optionally w, or parts as above
  *   .tfrecord         records of tf.train.Example, also .gz; "tfrecord:-" is standard input, read as a stream
- *   a folder          of class folders of PNG and JPEG images
+ *   a folder          of class folders of PNG and JPEG images, or of .txt files, each of which is a text
  *   synth:NAME?n=1000 synthetic samples: images, ordered, shapes, line, range
  * A file larger than memory is mapped, or converted once into a temporary file. A builder: NULL if the file is missing, damaged or
  * of another kind, with a message that names the place. */
@@ -785,11 +808,17 @@ BW_API bw_status bw_checkpoint(bw_model *model, const char *folder, int64_t step
  * changes. A model that differs is refused, naming what differs. After a failure everything is as before. */
 BW_API bw_status bw_resume(bw_model *model, const char *folder, int64_t *step, const bw_checkpoint_options *options);
 
-/* Fits all Normalization layers to the samples, as Keras's adapt: mean and variance of what each takes, over all axes but its own.
+/* Fits all layers that are fitted to samples, as Keras's adapt: the vocabularies and boundaries of layers for text and categories, and
+ * Normalization layers, mean and variance of what each takes, over all axes but its own.
  * bw_fit does it by itself, with its training part, for layers without values: those that no file, no bw_variable_set and no earlier
  * training gave any. For custom loops, and to fit a layer again. A layer behind one that is trained is not fitted. Builds the model
  * (with seed 0) if need be; a stream is read to its end. After a failure the model is as before. */
 BW_API bw_status bw_adapt(bw_model *model, bw_dataset *dataset);
+
+/* Makes a dataset in which the model's layers for text and categories (text_vectorization, string_lookup, ...), which must be fitted, have
+ * turned their inputs into numbers. bw_fit, bw_evaluate and bw_predict do it by themselves; iterators and custom loops need it. The
+ * model must outlive the dataset, and may not be fitted again meanwhile. The dataset is taken. A builder. */
+BW_API bw_dataset *bw_vectorize(bw_dataset *dataset, bw_model *model);
 
 /* Where the time of a run's steps went. bw_fit always measures it: it times as many steps, drawn at random, as cost less than a
  * hundredth of the run. Seconds are those of a mean step; each worker's parts sum up to the step. */

@@ -10,9 +10,19 @@ static const struct {
     const char *name;
     size_t size;
 } dtypes[] = {
-    [BW_U8] = {"uint8", 1},    [BW_I8] = {"int8", 1},     [BW_U16] = {"uint16", 2},  [BW_I16] = {"int16", 2},
-    [BW_U32] = {"uint32", 4},  [BW_I32] = {"int32", 4},   [BW_U64] = {"uint64", 8},  [BW_I64] = {"int64", 8},
-    [BW_F16] = {"float16", 2}, [BW_F32] = {"float32", 4}, [BW_F64] = {"float64", 8}, [BW_BOOL] = {"bool", 1},
+    [BW_U8] = {"uint8", 1},
+    [BW_I8] = {"int8", 1},
+    [BW_U16] = {"uint16", 2},
+    [BW_I16] = {"int16", 2},
+    [BW_U32] = {"uint32", 4},
+    [BW_I32] = {"int32", 4},
+    [BW_U64] = {"uint64", 8},
+    [BW_I64] = {"int64", 8},
+    [BW_F16] = {"float16", 2},
+    [BW_F32] = {"float32", 4},
+    [BW_F64] = {"float64", 8},
+    [BW_BOOL] = {"bool", 1},
+    [BW_TEXT] = {"text", sizeof(bw_text)},
 };
 
 static bool known(bw_dtype dtype)

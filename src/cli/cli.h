@@ -160,7 +160,7 @@ typedef struct cli_data {
     const char *path;
     double scale; /* 0: not given */
     cli_extents shape;
-    const char *target, *categorical, *ignore, *input, *na, *separator;
+    const char *target, *categorical, *ignore, *text, *input, *na, *separator;
     int missing; /* bw_missing */
     int skip_rows;
     bool header, no_header, unpack_any;
@@ -177,7 +177,8 @@ typedef struct cli_data {
 /* Rows for the option table of a command whose arguments have a cli_data as `member`. */
 #define CLI_DATA_OPTIONS(arguments, member)                                                                                        \
     {"data", &cli_paths, offsetof(arguments, member.path), "D...",                                                                 \
-     "samples: .npz, x.npy,y.npy, .csv (.tsv, .data, .txt), IDX, .h5,\n.tfrecord, a folder of images, synth:NAME, or - (CSV "      \
+     "samples: .npz, x.npy,y.npy, .csv (.tsv, .data, .txt), IDX, .h5,\n.tfrecord, a folder of images or of .txt, synth:NAME, or "  \
+     "- (CSV "                                                                                                                     \
      "on\nstandard input); several files, as of *.png"},                                                                           \
         {"shape", &cli_shape, offsetof(arguments, member.shape), "HxWxC", "the shape of one input, e.g. 28x28x1 for 784 columns"}, \
         {"scale", &cli_ratio, offsetof(arguments, member.scale), "S", "multiply the inputs by S, e.g. 1/255"},                     \
@@ -197,6 +198,7 @@ typedef struct cli_data {
         {"unpack-any", &cli_flag, offsetof(arguments, member.unpack_any), NULL,                                                    \
          "also unpack what becomes more than 960 times as large"},                                                                 \
         {"categorical", &cli_text, offsetof(arguments, member.categorical), "A,B", "columns whose numbers are categories"},        \
+        {"text", &cli_text, offsetof(arguments, member.text), "A,B", "columns of text, for layers such as text_vectorization"},    \
     {                                                                                                                              \
         "ignore", &cli_text, offsetof(arguments, member.ignore), "A,B", "columns to leave out"                                     \
     }

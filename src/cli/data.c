@@ -30,13 +30,14 @@ bw_dataset *cli_data_read(bw_context *ctx, const cli_data *data, const char *pat
     options.missing = (bw_missing)data->missing;
     options.categorical = data->categorical;
     options.ignore = data->ignore;
+    options.text = data->text;
     options.bad_records = data->bad;
     options.input = data->input;
     options.take = like ? 0 : data->take; /* validation uses all samples */
     options.like = like;
     options.part = data->part;
     if (like) { /* `like` knows the columns; validation data need not have the ignored ones */
-        options.target = options.categorical = options.ignore = NULL;
+        options.target = options.categorical = options.ignore = options.text = NULL;
     }
     bw_dataset *dataset = !model ? bw_read(ctx, path, &options) : bw_read_for(model, path, &options);
     if (!dataset) {

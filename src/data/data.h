@@ -6,6 +6,7 @@
 #ifndef BWI_DATA_H
 #define BWI_DATA_H
 
+#include "front/front.h"
 #include "kernel/kernel.h"
 
 /* One named array of the samples: "x", "y" or "w", or "x_<input>" and so on; the name here has no prefix. */
@@ -59,6 +60,26 @@ enum { BWI_GATHER_ERROR = BWI_ITEM_ERROR };
 
 /* The epoch of samples for a model that is used, not trained. Such samples are not augmented. */
 #define BWI_EPOCH_NONE (-1)
+
+/* What a front makes of inputs, as an input: for bwi_dataset_vectorized. */
+enum { BWI_FRONT_INPUTS = 8 };
+typedef struct bwi_front_field {
+    const bwi_front *front;
+    char name[64];
+    bw_dtype dtype;
+    int ndim;
+    int64_t shape[BW_MAX_NDIM];
+    int inputs, input[BWI_FRONT_INPUTS]; /* fields of the dataset; -1 - k: what the front k makes, an earlier one */
+} bwi_front_field;
+
+/* Makes a dataset in which fronts have turned text and categories into numbers (vectorize.c). Its first inputs are theirs, in their
+ * order; text is no longer among the fields. The fronts must outlive it; the dataset is not taken. A builder. */
+bw_dataset *bwi_dataset_vectorized(bw_dataset *dataset, const bwi_front_field *fronts, int count);
+
+/* Fits a front to all samples of an input, in one pass; `name` is the layer's. A stream is read to its end. */
+bw_status bwi_dataset_fit_front(bw_dataset *dataset, int field, bwi_front *front, const char *name);
+/* Whether an input that is no text has this name. */
+bool bwi_dataset_find_named(const bw_dataset *dataset, const char *name);
 
 /* Gathers n samples of a field by number, with their values in `epoch`. Converts the type; inputs are scaled as bw_read_options
  * says. Several workers may call this at once, so the context's message is left alone; `error` (NULL, or BWI_GATHER_ERROR bytes)

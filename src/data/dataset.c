@@ -22,6 +22,7 @@ static void destroy(bwi_owned *object)
         bwi_backing_free(ctx, &dataset->columns[i].backing);
     }
     bwi_release(ctx, dataset->columns);
+    bwi_backing_free(ctx, &dataset->texts);
     for (int i = 0; i < dataset->file_count; i++) {
         bwi_file_unmap(ctx, &dataset->files[i]);
     }
@@ -66,6 +67,15 @@ bw_dataset *bwi_dataset_over(bw_dataset *upstream, const bwi_dataset_kind *kind,
     if (columns > 0 && bwi_dataset_lengths(upstream, &lengths) > 0) {
         return bwi_fail_build(upstream->owned.ctx, BW_INVALID_ARGUMENT,
                               "%s: buckets come last: what is above them may have other lengths", kind->name);
+    }
+    for (int f = 0; columns > 0 && !kind->texts && f < bwi_dataset_fields(upstream); f++) {
+        const bwi_field *field = bwi_dataset_field(upstream, f);
+        if (field->dtype == BW_TEXT) {
+            return bwi_fail_build(
+                upstream->owned.ctx, BW_INVALID_ARGUMENT,
+                "%s: the input%s%s is text, which only layers such as text_vectorization take: bw_vectorize makes numbers of it",
+                kind->name, field->name[0] ? " " : "", field->name);
+        }
     }
     if (!kind->stream.follows && bwi_dataset_finish(upstream) != BW_OK) {
         return bwi_pass_on(upstream->owned.ctx);
@@ -185,7 +195,7 @@ static bool find_strides(const bw_array *view, int64_t *strides)
 static bw_status check_view(bw_context *ctx, const bw_array *view, const char *where)
 {
     char shape[256];
-    if ((int)view->dtype < 0 || view->dtype > BW_BOOL) {
+    if ((int)view->dtype < 0 || view->dtype > BW_TEXT) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: %d is no data type", where, (int)view->dtype);
     }
     if (view->ndim < 1 || view->ndim > BW_MAX_NDIM) {
@@ -222,6 +232,28 @@ static void describe(bwi_column *column, bwi_role role, const char *name, bw_dty
     }
 }
 
+/* Texts of a program may be anything; what they refer to cannot be checked, but a size can. */
+static bw_status check_texts(bw_context *ctx, const bwi_column *column, const char *where)
+{
+    const bwi_host_rows *rows = &column->rows;
+    if (column->field.role != BWI_ROLE_INPUT) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: only inputs may be text", where);
+    }
+    if (rows->axes != 1 || rows->stride[0] != (int64_t)sizeof(bw_text)) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: the texts of a sample must follow each other without gaps", where);
+    }
+    for (int64_t i = 0; i < column->samples; i++) {
+        const bw_text *text = (const bw_text *)(const void *)((const char *)rows->data + i * rows->step);
+        for (int64_t k = 0; k < rows->values; k++) {
+            if (text[k].size < 0 || (text[k].size > 0 && !text[k].bytes)) {
+                return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: text %lld of sample %lld has %s", where, (long long)k, (long long)i,
+                                text[k].size < 0 ? "a negative size" : "a size, but no bytes");
+            }
+        }
+    }
+    return BW_OK;
+}
+
 bw_status bwi_dataset_add(bw_dataset *root, bwi_role role, const char *name, const bw_array *view, const char *where)
 {
     bw_context *ctx = root->owned.ctx;
@@ -240,7 +272,7 @@ bw_status bwi_dataset_add(bw_dataset *root, bwi_role role, const char *name, con
     describe(column, role, name, view->dtype, view->ndim - 1, view->shape + 1);
     join_axes(column, strides + 1);
     root->column_count++;
-    return BW_OK;
+    return view->dtype == BW_TEXT ? check_texts(ctx, column, where) : BW_OK;
 }
 
 bw_status bwi_dataset_declare(bw_dataset *dataset, const bwi_field *field, const char *where)
@@ -288,7 +320,7 @@ bw_status bwi_dataset_reshape(bw_dataset *root, int ndim, const int64_t *shape, 
         bwi_column *column = &root->columns[i];
         int64_t values = 1;
         bool right = true;
-        if (column->field.role != BWI_ROLE_INPUT) {
+        if (column->field.role != BWI_ROLE_INPUT || column->field.dtype == BW_TEXT) {
             continue;
         }
         for (int k = 0; k < ndim; k++) {

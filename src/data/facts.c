@@ -53,7 +53,8 @@ static bool copy_features(bw_context *ctx, bwi_facts *to, const bwi_facts *from)
     to->features = from->features;
     for (int i = 0; features && i < from->features; i++) {
         const bwi_feature *one = &from->feature[i];
-        features[i] = (bwi_feature){.categories = one->categories, .fill = one->fill, .filled = one->filled, .column = one->column};
+        features[i] = (bwi_feature){
+            .categories = one->categories, .fill = one->fill, .filled = one->filled, .column = one->column, .text = one->text};
         if (!copy_name(ctx, &features[i].name, one->name) ||
             (one->categories > 0 && !copy_names(ctx, &features[i].category, one->category, one->categories))) {
             return false;
@@ -75,8 +76,12 @@ static bool copy_columns(bw_context *ctx, bwi_facts *to, const bwi_facts *from)
 
 bw_status bwi_facts_copy(bw_context *ctx, bwi_facts *to, const bwi_facts *from)
 {
-    *to = (bwi_facts){
-        .scale = from->scale, .classes = from->classes, .ndim = from->ndim, .missing = from->missing, .columns = from->columns};
+    *to = (bwi_facts){.scale = from->scale,
+                      .classes = from->classes,
+                      .ndim = from->ndim,
+                      .missing = from->missing,
+                      .columns = from->columns,
+                      .texts = from->texts};
     memcpy(to->shape, from->shape, sizeof to->shape);
     if (copy_name(ctx, &to->target, from->target) && copy_name(ctx, &to->na, from->na) &&
         (from->targets == 0 || copy_columns(ctx, to, from)) &&

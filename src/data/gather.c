@@ -20,8 +20,28 @@ bw_status bwi_gather_fail(const bw_dataset *dataset, int field, int64_t number, 
                             roles[dataset->columns[field].field.role], bwi_dtype_name(to->dtype));
 }
 
+/* Texts are no numbers, and never get into a tile: their addresses and sizes are copied, as int32, to host memory. */
+static bw_status gather_texts(const bw_dataset *dataset, const bwi_host_rows *rows, const bwi_demand *demand)
+{
+    int64_t words = (int64_t)(sizeof(bw_text) / sizeof(int32_t));
+    bwi_host_rows as_words = *rows;
+    bwi_destination to = *demand->to;
+    if (to.dtype != BW_TEXT || rows->axes != 1 || rows->stride[0] != (int64_t)sizeof(bw_text)) {
+        return bwi_gather_fail(dataset, demand->field, demand->numbers[0], demand->to, demand->error);
+    }
+    as_words.dtype = to.dtype = BW_I32;
+    as_words.scale = 1;
+    as_words.values = as_words.extent[0] = rows->values * words;
+    as_words.stride[0] = (int64_t)sizeof(int32_t);
+    to.c = to.block = to.c * words;
+    return to.kernels->rows(&as_words, demand->numbers, demand->n, &to) == BWI_GATHERED ? BW_OK : BW_INVALID_ARGUMENT;
+}
+
 bw_status bwi_rows_gather(const bw_dataset *dataset, const bwi_host_rows *rows, const bwi_demand *demand)
 {
+    if (rows->dtype == BW_TEXT) {
+        return gather_texts(dataset, rows, demand);
+    }
     int64_t result = demand->to->kernels->rows(rows, demand->numbers, demand->n, demand->to);
     if (result == BWI_GATHERED) {
         return BW_OK;
@@ -39,6 +59,10 @@ static bw_status put(const bw_dataset *content, int field, bw_dtype dtype, doubl
     int64_t count = content->columns[field].rows.values, size = (int64_t)bwi_dtype_size(dtype);
     bwi_host_rows rows = {
         .data = values, .dtype = dtype, .axes = 1, .values = count, .scale = scale, .extent = {count}, .stride = {size}};
+    if (dtype == BW_TEXT) {
+        bwi_demand demand = {.field = field, .numbers = &(int64_t){0}, .n = 1, .to = to, .error = error};
+        return gather_texts(content, &rows, &demand);
+    }
     int64_t result = to->kernels->rows(&rows, &(int64_t){0}, 1, to);
     if (result == BWI_GATHERED) {
         return BW_OK;

@@ -25,6 +25,7 @@ typedef struct bwi_feature {
     double fill; /* replaces missing values, if `filled` */
     bool filled;
     int column; /* its number in the table, if bwi_facts.columns > 0 */
+    bool text;  /* it is a text, which is an input of its own */
 } bwi_feature;
 
 typedef struct bwi_facts {
@@ -39,6 +40,7 @@ typedef struct bwi_facts {
     const int *target_column;
     int classes; /* 0: the target is a number, or classes have no names */
     const char *const *class_name;
+    bool texts;   /* samples are files or lines of text */
     int features; /* 0: unknown */
     const bwi_feature *feature;
 } bwi_facts;
@@ -106,6 +108,7 @@ typedef struct bwi_dataset_kind {
     /* On workers: makes one sample; values[f] receives field f in row-major order and in the field's type, unless it is NULL
      * (not needed). A kind without gather and make has the upstream's values, by the same numbers. */
     bw_status (*make)(const bw_dataset *dataset, int epoch, int64_t number, void *const *values, char *error);
+    bool texts; /* it has values, and passes texts on or makes numbers of them; others are refused over text */
     bool whole; /* make needs memory for every field */
     /* On workers: describes where a sample comes from. NULL: the upstream does, by the same number. */
     void (*locate)(const bw_dataset *dataset, int64_t number, char *text, size_t size);
@@ -151,7 +154,8 @@ struct bw_dataset {
     /* For datasets with values. */
     bwi_column *columns;
     int column_count;
-    bwi_bytes *files; /* mapped while columns use them */
+    bwi_backing texts; /* the bytes of texts that columns refer to; released with the dataset */
+    bwi_bytes *files;  /* mapped while columns use them */
     int file_count;
     double scale;         /* of the inputs' rows */
     bwi_scratch *scratch; /* for kinds with make; NULL: none */

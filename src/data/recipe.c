@@ -17,7 +17,7 @@ static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
 }
 
 static const bwi_dataset_kind root_kind = {.name = "recipe", .gather = gather};
-const bwi_dataset_kind bwi_kind_unknown = {.name = "function", .gather = gather, .keeps = BWI_KEEPS_UNKNOWN};
+const bwi_dataset_kind bwi_kind_unknown = {.name = "function", .texts = true, .gather = gather, .keeps = BWI_KEEPS_UNKNOWN};
 
 static bw_dataset *with_fields(bw_dataset *made, const bwi_field *const *fields, int count)
 {
@@ -108,7 +108,8 @@ bw_dataset *bwi_recipe_make(const bw_dataset *dataset)
 bool bwi_recipe_is_empty(const bw_dataset *recipe)
 {
     const bwi_facts *facts = &recipe->facts;
-    return !recipe->upstream && !(facts->ndim > 0 || facts->scale < 1 || facts->scale > 1 || facts->classes || facts->features);
+    return !recipe->upstream &&
+           !(facts->ndim > 0 || facts->scale < 1 || facts->scale > 1 || facts->classes || facts->features || facts->texts);
 }
 
 /* ---- For exported models ---- */
@@ -149,6 +150,11 @@ const char *bwi_recipe_column(const bw_dataset *recipe, int64_t input, const cha
 {
     const bwi_facts *facts = bwi_dataset_facts(recipe);
     *category = NULL;
+    for (int i = 0; i < facts->features; i++) {
+        if (facts->feature[i].text) {
+            return NULL; /* what a layer made of a text is no column */
+        }
+    }
     for (int i = 0; i < facts->features && input >= 0; i++) {
         const bwi_feature *feature = &facts->feature[i];
         int inputs = feature->categories > 0 ? feature->categories : 1;

@@ -1,8 +1,9 @@
 /*
  * Writes and reads recipes as JSON, in a model's file:
  *   {"version": 1, "scale": 1.0, "shape": [4], "missing": "mean", "na": "-,unknown", "target": "kind", "classes": ["a", "b"],
- *    "columns": 4, "target_columns": [3],
- *    "features": [{"name": "city", "column": 0, "categories": ["x", "y"]}, {"name": "age", "column": 2, "fill": 41.5}],
+ *    "columns": 4, "target_columns": [3], "texts": true,
+ *    "features": [{"name": "city", "column": 0, "categories": ["x", "y"]}, {"name": "age", "column": 2, "fill": 41.5},
+ *                 {"name": "review", "column": 3, "text": true}],
  *    "fields": [{"role": "x", "name": "", "dtype": "float32", "shape": [4]}, ...],
  *    "stages": [{"kind": "standardise", "inputs": [{"offset": [...], "factor": [...]}]}, {"kind": "one_hot", "classes": 3},
  *               {"kind": "function", "fields": [...]}]}
@@ -94,6 +95,7 @@ static void put_fields(bwi_json_writer *w, const bw_dataset *dataset)
     bwi_json_end(w);
 }
 
+/* What is standard is left out, so that the text is short. */
 static void put_features(bwi_json_writer *w, const bwi_facts *facts)
 {
     bwi_json_begin(w, "features", '[');
@@ -103,6 +105,9 @@ static void put_features(bwi_json_writer *w, const bwi_facts *facts)
         put_name(w, "name", feature->name ? feature->name : "");
         if (facts->columns > 0) {
             bwi_json_put_whole(w, "column", feature->column);
+        }
+        if (feature->text) {
+            bwi_json_put_bool(w, "text", true);
         }
         if (feature->categories > 0) {
             put_names(w, "categories", feature->category, feature->categories);
@@ -190,6 +195,9 @@ bw_status bwi_recipe_write(const bw_dataset *recipe, bwi_json_writer *w)
     bwi_json_put_text(w, "missing", missing_names[facts->missing]);
     if (facts->na) {
         put_name(w, "na", facts->na);
+    }
+    if (facts->texts) {
+        bwi_json_put_bool(w, "texts", true);
     }
     if (facts->target) {
         put_name(w, "target", facts->target);
@@ -292,6 +300,7 @@ static bw_status take_feature(const reading *r, const bwi_json *json, int column
     const bwi_json *categories = bwi_json_get(json, "categories"), *fill = bwi_json_get(json, "fill");
     int64_t column = -1;
     bw_status status = take_name(r, "features", bwi_json_get(json, "name"), &feature->name);
+    feature->text = bwi_json_true(bwi_json_get(json, "text"));
     if (status == BW_OK && categories) {
         status = take_names(r, "categories", categories, &feature->category, &feature->categories);
     }
@@ -376,6 +385,7 @@ static bw_status take_facts(const reading *r, const bwi_json *json, bwi_facts *f
     if (status == BW_OK) {
         status = take_names(r, "classes", bwi_json_get(json, "classes"), &facts->class_name, &facts->classes);
     }
+    facts->texts = bwi_json_true(bwi_json_get(json, "texts"));
     return status == BW_OK ? take_features(r, bwi_json_get(json, "features"), facts) : status;
 }
 
@@ -388,7 +398,7 @@ static bw_status take_field(const reading *r, const bwi_json *json, bwi_field *f
         return damaged(r, "role", "x, y or w");
     }
     field->role = *role == 'x' ? BWI_ROLE_INPUT : *role == 'y' ? BWI_ROLE_TARGET : BWI_ROLE_WEIGHT;
-    for (field->dtype = BW_U8; dtype && field->dtype < BW_BOOL && strcmp(dtype, bwi_dtype_name(field->dtype)) != 0;) {
+    for (field->dtype = BW_U8; dtype && field->dtype < BW_TEXT && strcmp(dtype, bwi_dtype_name(field->dtype)) != 0;) {
         field->dtype++;
     }
     if (!dtype || strcmp(dtype, bwi_dtype_name(field->dtype)) != 0) {

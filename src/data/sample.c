@@ -56,6 +56,9 @@ bw_dtype bwi_work_dtype(const bw_dataset *dataset, int field)
     const bw_dataset *content = dataset->content;
     const bwi_field *f = &content->columns[field].field;
     bool input = f->role == BWI_ROLE_INPUT;
+    if (f->dtype == BW_TEXT) {
+        return BW_TEXT;
+    }
     if (f->dtype == BW_F16 || f->dtype == BW_F32 || f->dtype == BW_F64 || f->role == BWI_ROLE_WEIGHT) {
         return BW_F32;
     }

@@ -162,6 +162,12 @@ static bw_status add_wrapper(const bwi_keras *k, const bwi_layer_row *row, const
     return status;
 }
 
+static bool of_front(const char *key, const bwi_json *value)
+{
+    static const bwi_layer_row any = {.flags = BWI_LAYER_FRONT};
+    return bwi_front_is_key(&any, key) || neutral(key, value);
+}
+
 static bool of_wrapper(const char *key, const bwi_json *value)
 {
     return strcmp(key, "layer") == 0 || strcmp(key, "backward_layer") == 0 || strcmp(key, "merge_mode") == 0 || neutral(key, value);
@@ -180,7 +186,8 @@ bw_status bwi_keras_layer_text(const bwi_keras *k, const bwi_json *layer, bool f
     snprintf(name, sizeof name, "%.*s", (int)strcspn(row->names, " "), row->names);
     bool wraps = row->flags & BWI_LAYER_WRAPS;
     bw_status status = wraps ? bwi_keras_call_text(k, name, config, NULL, 0, of_wrapper, text)
-                             : bwi_keras_call_text(k, name, config, row->arguments, row->argument_count, neutral, text);
+                             : bwi_keras_call_text(k, name, config, row->arguments, row->argument_count,
+                                                   bwi_layer_front_kind(row) ? of_front : neutral, text);
     if (status == BW_OK && wraps) {
         status = add_wrapper(k, row, config, text);
     }
@@ -295,6 +302,12 @@ const bwi_json *bwi_keras_shape_of(const bwi_json *config)
     return bwi_json_kind_of(shape) == BWI_JSON_LIST ? shape : bwi_json_get(config, "batch_input_shape");
 }
 
+bool bwi_keras_is_text(const bwi_json *config)
+{
+    const char *dtype = bwi_json_text(bwi_json_get(config, "dtype"));
+    return dtype && strcmp(dtype, "string") == 0;
+}
+
 bw_status bwi_keras_check_input(const bwi_keras *k, const bwi_json *config)
 {
     static const char *const refused[] = {"sparse", "ragged", "optional"};
@@ -304,7 +317,7 @@ bw_status bwi_keras_check_input(const bwi_keras *k, const bwi_json *config)
         }
     }
     const char *dtype = bwi_json_text(bwi_json_get(config, "dtype"));
-    if (dtype && (strcmp(dtype, "string") == 0 || strncmp(dtype, "complex", 7) == 0)) {
+    if (dtype && strncmp(dtype, "complex", 7) == 0) {
         return bwi_keras_refuse(k, "dtype", bwi_json_get(config, "dtype"));
     }
     return BW_OK;
@@ -312,6 +325,7 @@ bw_status bwi_keras_check_input(const bwi_keras *k, const bwi_json *config)
 
 /* ---- Sequential ---- */
 
+/* The layer is read from the text of an expression; lists that only a front has come from the configuration itself. */
 static bw_status add_listed(bw_model *model, const bwi_keras *k, const bwi_json *json, bool frozen)
 {
     bwi_text text = {.ctx = model->ctx};
@@ -326,6 +340,9 @@ static bw_status add_listed(bw_model *model, const bwi_keras *k, const bwi_json 
         bwi_expression_free(&e);
     }
     bwi_text_free(&text);
+    if (status == BW_OK) {
+        status = bwi_front_take_config(k, layer, bwi_json_get(json, "config"));
+    }
     if (status != BW_OK) {
         return status;
     }
@@ -347,6 +364,15 @@ static bool name_is_taken(const bw_model *model, const char *name)
     return false;
 }
 
+/* Text is for a layer that takes it. */
+static bw_status check_input(const bwi_keras *k, const bwi_json *layers, const bwi_json *config)
+{
+    const char *next = bwi_json_text(bwi_json_get(bwi_json_at(layers, 1), "class_name"));
+    const bwi_layer_row *row = next ? bwi_keras_layer_row(next) : NULL;
+    bool refused = bwi_keras_is_text(config) && !(row && bwi_layer_front_kind(row));
+    return refused ? bwi_keras_refuse(k, "dtype", bwi_json_get(config, "dtype")) : bwi_keras_check_input(k, config);
+}
+
 static bw_status read_list(bw_model *model, bwi_keras *k, const bwi_json *layers, bool frozen)
 {
     bw_status status = BW_OK;
@@ -358,7 +384,8 @@ static bw_status read_list(bw_model *model, bwi_keras *k, const bwi_json *layers
             status = bwi_keras_input_shape(k, bwi_keras_shape_of(config), &model->input_shape);
         }
         if (status == BW_OK && bwi_keras_is_input(layer)) {
-            status = i == 0 ? bwi_keras_check_input(k, config)
+            model->input_text = bwi_keras_is_text(config);
+            status = i == 0 ? check_input(k, layers, config)
                             : bwi_fail_file(k->ctx, BW_DATA_LOSS, k->path, "%s: an input follows other layers", k->what);
         } else if (status == BW_OK && name_is_taken(model, name)) {
             status = bwi_fail_file(k->ctx, BW_DATA_LOSS, k->path, "%s appears twice", k->what);

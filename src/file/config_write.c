@@ -20,12 +20,26 @@ static bool is_of_calls(const bwi_argument *argument)
     return strcmp(argument->name, "use_causal_mask") == 0;
 }
 
+/* Whether an argument is written with what was fitted. */
+static bool is_of_front(const bwi_layer_row *row, const bwi_argument *argument)
+{
+    return bwi_layer_front_kind(row) &&
+           (strcmp(argument->name, "vocabulary_size") == 0 || strcmp(argument->name, "oov_token") == 0);
+}
+
+/* Whether a token of integers is meant, which Keras has as a number. */
+static bool is_number(const bwi_layer_row *row, const bwi_argument *argument, const bwi_argument_value *value)
+{
+    return strcmp(argument->name, "mask_token") == 0 && value->given && strcmp(row->class_name, "IntegerLookup") == 0;
+}
+
 /* Some versions of Keras do not have these arguments, or take no None, so they are written only if they differ from their defaults. */
 static bool is_recent(const bwi_argument *argument)
 {
     return strcmp(argument->name, "rms_scaling") == 0 || strcmp(argument->name, "zero_output_for_mask") == 0 ||
            strcmp(argument->name, "sliding_window") == 0 || strcmp(argument->name, "use_gate") == 0 ||
-           strcmp(argument->name, "value_range") == 0;
+           strcmp(argument->name, "value_range") == 0 || strcmp(argument->name, "oov_method") == 0 ||
+           strcmp(argument->name, "encoding") == 0;
 }
 
 /* Whether the layer's order of axes would otherwise depend on the settings of whoever reads the file. */
@@ -53,7 +67,9 @@ static bw_status put_config(bw_context *ctx, bwi_json_writer *w, const bwi_layer
     if (variables) {
         bwi_json_put_bool(w, "trainable", layer->trainable);
     }
-    bwi_json_put_text(w, "dtype", "float32");
+    bool whole = bwi_layer_front_kind(row) && strncmp(row->class_name, "Hash", 4) == 0 &&
+                 bwi_front_settings_of(layer->front)->mode == BWI_MODE_INT;
+    bwi_json_put_text(w, "dtype", whole ? "int64" : "float32");
     for (int i = 0; i < 2 && status == BW_OK; i++) {
         static const char *const keys[] = {"layer", "backward_layer"};
         if (layer->inner[i]) {
@@ -67,9 +83,18 @@ static bw_status put_config(bw_context *ctx, bwi_json_writer *w, const bwi_layer
     }
     for (int i = 0; i < row->argument_count && status == BW_OK; i++) {
         const bwi_argument *a = &row->arguments[i];
-        bool skipped =
-            is_private(row, a) || is_of_calls(a) || (is_recent(a) && bwi_argument_is_standard(ctx, a, &layer->values[i]));
+        bool skipped = is_private(row, a) || is_of_calls(a) || is_of_front(row, a) ||
+                       (is_recent(a) && bwi_argument_is_standard(ctx, a, &layer->values[i]));
+        if (!skipped && is_number(row, a, &layer->values[i])) {
+            int64_t number = 0;
+            bwi_parse_int(layer->values[i].text, layer->values[i].text + strlen(layer->values[i].text), &number);
+            bwi_json_put_whole(w, a->name, number);
+            continue;
+        }
         status = skipped ? BW_OK : bwi_keras_put_argument(ctx, w, row->class_name, a, &layer->values[i]);
+    }
+    if (layer->front && status == BW_OK) {
+        status = bwi_front_put_config(ctx, w, layer);
     }
     if (has_data_format(row)) {
         bwi_json_put_text(w, "data_format", "channels_last");
@@ -112,7 +137,7 @@ static void put_shape(bwi_json_writer *w, const char *key, const bwi_shape *shap
 
 static const char *dtype_of(const bw_node *node)
 {
-    return node && node->dtype == BW_I32 ? "int32" : "float32";
+    return node && node->dtype == BW_TEXT ? "string" : node && node->dtype == BW_I32 ? "int32" : "float32";
 }
 
 static void begin_object(bwi_json_writer *w, const char *module, const char *class_name)

@@ -555,7 +555,7 @@ static void name_function(const char *path, char name[64])
 }
 
 /* The body is written first, because the weights and the memory that must be declared before it are known only then. */
-static bw_status save(bw_model *model, const char *path, bwi_file_out *out)
+static bw_status save_numbers(bw_model *model, const char *path, bwi_file_out *out)
 {
     bw_context *ctx = model->ctx;
     bwi_csource s = {.ctx = ctx, .model = model, .arrays = {.ctx = ctx}, .body = {.ctx = ctx}};
@@ -579,6 +579,11 @@ static bw_status save(bw_model *model, const char *path, bwi_file_out *out)
     bwi_release(ctx, s.late_at);
     bwi_release(ctx, (void *)s.late);
     return status;
+}
+
+static bw_status save(bw_model *model, const char *path, bwi_file_out *out)
+{
+    return bwi_export_behind_fronts(model, path, out, save_numbers);
 }
 
 const bwi_file_row bwi_file_csource = {extension, "what a model predicts, as one C file without dependencies", NULL, NULL, save,

@@ -42,4 +42,8 @@ typedef struct bwi_sliding {
 bwi_sliding bwi_export_convolution(const bw_node *node);
 bwi_sliding bwi_export_pooling(const bw_node *node);
 
+/* Writes the part of a model behind its layers for text and categories (fronts.c); `put` sees what they make as inputs. */
+bw_status bwi_export_behind_fronts(bw_model *model, const char *path, bwi_file_out *out,
+                                   bw_status (*put)(bw_model *model, const char *path, bwi_file_out *out));
+
 #endif

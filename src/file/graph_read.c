@@ -318,6 +318,9 @@ static bw_status make_layer(graph_reader *r, const level *l, entry *e)
         status = e->layer >= 0 ? BW_OK : bwi_pending(r->k.ctx);
     }
     bwi_text_free(&text);
+    if (status == BW_OK) {
+        status = bwi_front_take_config(&r->k, &r->model->layers[e->layer], bwi_json_get(e->json, "config"));
+    }
     return status;
 }
 
@@ -497,6 +500,9 @@ static void count_taker(const entry *e, int index, int *indices, int *others)
         }
         return;
     }
+    if (row && bwi_layer_front_kind(row)) {
+        return; /* it works on the host, where a field is what it is */
+    }
     *indices += row && (row->flags & BWI_LAYER_INDICES);
     *others += !(row && (row->flags & BWI_LAYER_INDICES));
 }
@@ -560,12 +566,16 @@ static bw_status make_input(graph_reader *r, const level *l, const bwi_json *jso
         status = bwi_keras_input_shape(&r->k, shape_of(l, json, at->from), &shape);
     }
     count_takers(l, at->from, &indices, &others);
-    if (status == BW_OK && indices && others) {
+    bool text = bwi_keras_is_text(config);
+    if (status == BW_OK && text && (indices || others)) {
+        status = bwi_keras_refuse(&r->k, "dtype", bwi_json_get(config, "dtype"));
+    }
+    if (status == BW_OK && indices && others && !text) {
         status = bwi_fail_file(r->k.ctx, BW_UNIMPLEMENTED, r->k.path,
                                "input %s: both indices of an embedding and numbers of other layers are not supported", local);
     }
     if (status == BW_OK) {
-        const bw_node *node = bw_input(r->model, local, indices ? BW_I32 : BW_F32, shape.ndim, shape.extent);
+        const bw_node *node = bw_input(r->model, local, text ? BW_TEXT : indices ? BW_I32 : BW_F32, shape.ndim, shape.extent);
         status = node ? BW_OK : bwi_pending(r->k.ctx);
         *use = r->model->use_count - 1;
     }

@@ -57,6 +57,7 @@ bw_status bwi_keras_check_name(bwi_keras *keras, const char *name);
 /* Writes the layer as it would appear in an expression. If `frozen`, it is not trainable whatever the file says. */
 bw_status bwi_keras_layer_text(const bwi_keras *keras, const bwi_json *layer, bool frozen, bwi_text *text);
 bool bwi_keras_is_input(const bwi_json *layer);
+bool bwi_keras_is_text(const bwi_json *config); /* of an input */
 bw_status bwi_keras_check_input(const bwi_keras *keras, const bwi_json *config);
 /* Finds a shape such as [null, 28, 28, 1], and reads the extents that follow the batch. */
 const bwi_json *bwi_keras_shape_of(const bwi_json *config);
@@ -137,5 +138,31 @@ typedef struct bwi_file_row {
 
 extern const bwi_file_row bwi_file_keras, bwi_file_json, bwi_file_weights, bwi_file_legacy, bwi_file_safetensors, bwi_file_onnx,
     bwi_file_csource;
+
+/* ---- fronts.c: layers for text and categories ---- */
+
+enum { BWI_GROUP_BYTES = 320 };
+
+/* The group of a layer in a file, "layers/text_vectorization_1". False: the model's outputs do not need it. */
+bool bwi_front_group(const bwi_wiring *wiring, int layer, char path[BWI_GROUP_BYTES]);
+
+/* Weights of tf-idf, in each of the places where Keras has them. */
+typedef struct bwi_front_weight {
+    char path[BWI_GROUP_BYTES + 64];
+    bwi_front *front;
+    int64_t shape[1];
+} bwi_front_weight;
+
+int bwi_front_weights(const bwi_wiring *wiring, bwi_front_weight weights[2 * BWI_MOST_FRONTS]);
+bool bwi_front_is_weight(const char *name); /* whether a value of a file is such */
+/* Whether a key of a configuration is read by bwi_front_take_config, or has no meaning here. */
+bool bwi_front_is_key(const bwi_layer_row *row, const char *key);
+bw_status bwi_front_take_config(const bwi_keras *keras, const bwi_layer *layer, const bwi_json *config);
+bw_status bwi_front_put_config(bw_context *ctx, bwi_json_writer *writer, const bwi_layer *layer);
+bw_status bwi_fronts_put_assets(const bwi_wiring *wiring, bwi_zip_out *zip);
+typedef bw_status bwi_member_reader(bw_context *ctx, bwi_zip *zip, const char *path, const char *name, size_t limit,
+                                    bwi_bytes *bytes, void **copy);
+bw_status bwi_fronts_read_assets(bw_model *model, const bwi_wiring *wiring, bwi_zip *zip, const char *path,
+                                 bwi_member_reader *member);
 
 #endif

@@ -1,6 +1,6 @@
 /*
  * Keras's files: .keras (a zip of config.json, metadata.json and model.weights.h5), the text of to_json, and .weights.h5. Of a
- * zip's members only these are read, and one that Keras ignores: how the training data was read and prepared, which is applied
+ * zip's members only these are read, vocabularies (assets/.../vocabulary.txt), and one that Keras ignores: how the training data was read and prepared, which is applied
  * again when the model is used. Written files have no time stamps, so that the same model gives the same bytes.
  */
 #include "file/export.h"
@@ -64,6 +64,27 @@ static bw_status read_member(bw_context *ctx, bwi_zip *zip, const char *path, co
     if (status != BW_OK) {
         bwi_release(ctx, *copy);
         *copy = NULL;
+    }
+    return status;
+}
+
+/* An asset that is not there leaves its layer as it is. */
+static bw_status read_asset(bw_context *ctx, bwi_zip *zip, const char *path, const char *name, size_t limit, bwi_bytes *bytes,
+                            void **copy)
+{
+    return find_member(zip, name) < 0 ? BW_OK : read_member(ctx, zip, path, name, limit, bytes, copy);
+}
+
+static bw_status read_assets(bw_model *model, bwi_zip *zip, const char *path)
+{
+    bwi_wiring wiring;
+    if (!bwi_model_has_fronts(model)) {
+        return BW_OK;
+    }
+    bw_status status = bwi_wiring_open(&wiring, model);
+    if (status == BW_OK) {
+        status = bwi_fronts_read_assets(model, &wiring, zip, path, read_asset);
+        bwi_wiring_close(&wiring);
     }
     return status;
 }
@@ -141,8 +162,8 @@ static bw_model *load_members(bw_context *ctx, bwi_zip *zip, const char *path)
     where.length = 0;
     bwi_text_add(&where, "%s: %s", path, weights_name);
     if (model) {
-        bw_status status =
-            where.failed ? BW_RESOURCE_EXHAUSTED : read_member(ctx, zip, path, weights_name, SIZE_MAX, &bytes, &copy);
+        bw_status status = where.failed ? BW_RESOURCE_EXHAUSTED : read_assets(model, zip, path);
+        status = status == BW_OK ? read_member(ctx, zip, path, weights_name, SIZE_MAX, &bytes, &copy) : status;
         if (status == BW_OK) {
             status = read_weights(model, where.bytes, where.bytes, &bytes, true);
             bwi_release(ctx, copy);
@@ -240,6 +261,7 @@ static bw_status put_members(bw_model *model, const bwi_wiring *wiring, bwi_zip_
     status = status == BW_OK ? put_text(zip, config_name, config.text.bytes, config.text.length) : status;
     bwi_text_free(&config.text);
     status = status == BW_OK ? put_weights(model, wiring, zip) : status;
+    status = status == BW_OK ? bwi_fronts_put_assets(wiring, zip) : status;
     if (status == BW_OK && data.text.length) {
         status = put_text(zip, data_name, data.text.bytes, data.text.length);
     }

@@ -211,13 +211,13 @@ bw_status bwi_keras_value_text(const bwi_keras *k, const char *key, const bwi_js
     return bwi_keras_refuse(k, key, value);
 }
 
-/* An integer may be written as 2.0, and a single axis as a list. */
 /* An equation of Einstein's notation is quoted in expressions, since it has commas. */
 static bool is_equation(const char *text)
 {
     return text && strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.,->") == strlen(text);
 }
 
+/* An integer may be written as 2.0, and a single axis as a list. Tokens may hold anything, so they are quoted. */
 static bw_status argument_text(const bwi_keras *k, const bwi_argument *argument, const bwi_json *value, bwi_text *text)
 {
     double number = 0;
@@ -225,6 +225,11 @@ static bw_status argument_text(const bwi_keras *k, const bwi_argument *argument,
         value = bwi_json_at(value, 0);
     }
     bwi_text_add(text, "%s=", argument->name);
+    bool token = strncmp(argument->name, "mask_", 5) == 0 || strcmp(argument->name, "oov_token") == 0;
+    if (token && argument->kind == BWI_TEXT && bwi_json_text(value) && !strpbrk(bwi_json_text(value), "\"\n\r")) {
+        bwi_text_add(text, "\"%s\"", bwi_json_text(value));
+        return BW_OK;
+    }
     if (strcmp(argument->name, "equation") == 0 && is_equation(bwi_json_text(value))) {
         bwi_text_add(text, "\"%s\"", bwi_json_text(value));
         return BW_OK;
@@ -271,11 +276,15 @@ bw_status bwi_keras_call_text(const bwi_keras *k, const char *name, const bwi_js
         if (argument ? null && null_is_standard(argument) : neutral(key, value)) {
             continue;
         }
-        if (!argument || null) {
+        bool none = null && argument && argument->choices && strstr(argument->choices, " none");
+        if (!argument || (null && !none)) {
             return bwi_keras_refuse(k, key, value);
         }
         bwi_text_add(text, "%s", separator);
-        bw_status status = argument_text(k, argument, value, text);
+        if (none) {
+            bwi_text_add(text, "%s=none", argument->name);
+        }
+        bw_status status = none ? BW_OK : argument_text(k, argument, value, text);
         if (status != BW_OK) {
             return status;
         }
@@ -370,7 +379,7 @@ static void put_wholes(bwi_json_writer *w, const char *class_name, const char *k
 {
     bool pairs = (v->count == 4 || v->count == 6) && (strcmp(key, "padding") == 0 || strcmp(key, "cropping") == 0);
     bool none = strcmp(key, "noise_shape") == 0 || strcmp(class_name, "EinsumDense") == 0;
-    if (v->count == 1 && !is_list(class_name, key)) {
+    if (v->count == 1 && !v->flag && !is_list(class_name, key)) {
         bwi_json_put_whole(w, key, v->integers[0]);
         return;
     }

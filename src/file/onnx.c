@@ -544,7 +544,7 @@ static bw_status write_file(const bwi_onnx *o, const char *path, bwi_file_out *o
 }
 
 /* Nodes are written first, because they decide which constants are needed. Protobuf itself limits a file to 2 GiB. */
-static bw_status save(bw_model *model, const char *path, bwi_file_out *out)
+static bw_status save_numbers(bw_model *model, const char *path, bwi_file_out *out)
 {
     bwi_onnx o = {.ctx = model->ctx, .model = model, .nodes = {.ctx = model->ctx}, .constants = {.ctx = model->ctx}};
     size_t variables = (size_t)model->graph.variable_count + 1;
@@ -561,6 +561,11 @@ static bw_status save(bw_model *model, const char *path, bwi_file_out *out)
     bwi_release(model->ctx, o.written);
     bwi_release(model->ctx, o.late);
     return status;
+}
+
+static bw_status save(bw_model *model, const char *path, bwi_file_out *out)
+{
+    return bwi_export_behind_fronts(model, path, out, save_numbers);
 }
 
 const bwi_file_row bwi_file_onnx = {extension, "what a model predicts, by operator set 17", NULL, NULL, save, false};

@@ -142,11 +142,11 @@ static bw_status check_places(const bw_model *model, const bwi_hdf5 *file, const
     }
     for (int i = 0; i < bwi_hdf5_count(file); i++) {
         const char *name = bwi_hdf5_at(file, i)->name;
-        found += strncmp(name, "layers/", 7) == 0 && !is_seed(name);
+        found += strncmp(name, "layers/", 7) == 0 && !is_seed(name) && !bwi_front_is_weight(name);
     }
     for (int i = 0; found != count && i < bwi_hdf5_count(file); i++) {
         const char *name = bwi_hdf5_at(file, i)->name;
-        if (strncmp(name, "layers/", 7) == 0 && !is_seed(name) && !find_place(places, count, name)) {
+        if (strncmp(name, "layers/", 7) == 0 && !is_seed(name) && !bwi_front_is_weight(name) && !find_place(places, count, name)) {
             char quoted[BWI_QUOTE_SIZE];
             return bwi_fail_file(model->ctx, BW_DATA_LOSS, path, "%s belongs to no layer of the model",
                                  bwi_quote(quoted, name, strlen(name)));
@@ -483,6 +483,35 @@ static bw_status take_all(bw_model *model, bwi_hdf5 *file, const char *path, con
     return status;
 }
 
+/* Weights of tf-idf. What a layer makes of them is checked with its vocabulary. */
+static bw_status take_fronts(bw_model *model, const bwi_wiring *wiring, bwi_hdf5 *file, const char *path)
+{
+    if (!bwi_model_has_fronts(model)) {
+        return BW_OK;
+    }
+    bwi_front_weight *weights = bwi_allocate(model->ctx, 2 * BWI_MOST_FRONTS, sizeof *weights);
+    if (!weights) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    int count = bwi_front_weights(wiring, weights);
+    bw_status status = BW_OK;
+    for (int i = 0; i < count && status == BW_OK; i++) {
+        const bwi_hdf5_entry *entry = bwi_hdf5_find(file, weights[i].path);
+        bwi_shape shape = {.ndim = 1, .extent = {bwi_front_depth(weights[i].front)}};
+        status = bwi_weights_check(model->ctx, path, weights[i].path, entry, &shape);
+        float *idf = status == BW_OK ? bwi_allocate(model->ctx, (size_t)shape.extent[0], sizeof *idf) : NULL;
+        if (status == BW_OK) {
+            status = idf ? bwi_hdf5_read(file, entry, 0, shape.extent[0], BW_F32, idf) : BW_RESOURCE_EXHAUSTED;
+        }
+        if (status == BW_OK) {
+            status = bwi_front_set_idf(weights[i].front, idf, shape.extent[0], path);
+        }
+        bwi_release(model->ctx, idf);
+    }
+    bwi_release(model->ctx, weights);
+    return status;
+}
+
 bw_status bwi_weights_read(bw_model *model, bwi_hdf5 *file, const char *path, bool optimizer)
 {
     bwi_wiring wiring;
@@ -495,6 +524,9 @@ bw_status bwi_weights_read(bw_model *model, bwi_hdf5 *file, const char *path, bo
     status = make_places(&wiring, &places, &count);
     if (status == BW_OK) {
         status = check_places(model, file, path, places, count);
+    }
+    if (status == BW_OK) {
+        status = take_fronts(model, &wiring, file, path);
     }
     if (status == BW_OK) {
         status = take_all(model, file, path, places, count);
@@ -512,6 +544,8 @@ bw_status bwi_weights_read(bw_model *model, bwi_hdf5 *file, const char *path, bo
 
 struct bwi_weights_out {
     bw_context *ctx;
+    bwi_front_weight *fronts; /* weights of tf-idf, which come last */
+    int front_count;
     place *places;
     int place_count;
     optimizer_list list;
@@ -537,6 +571,10 @@ static void name_parts(bwi_weights_out *out)
                                                    .ndim = shape ? shape->ndim : 0,
                                                    .shape = shape ? shape->extent : NULL};
     }
+    for (int i = 0; i < out->front_count; i++) {
+        out->parts[out->count++] =
+            (bwi_hdf5_part){.name = out->fronts[i].path, .dtype = BW_F32, .ndim = 1, .shape = out->fronts[i].shape};
+    }
 }
 
 /* The optimizer is written if there is anything to continue from. */
@@ -555,7 +593,14 @@ static bw_status find_parts(bw_model *model, const bwi_wiring *wiring, bwi_weigh
     if (status != BW_OK) {
         return status;
     }
-    size_t total = (size_t)out->place_count + (size_t)out->list.count;
+    if (bwi_model_has_fronts(model)) {
+        out->fronts = bwi_allocate(out->ctx, 2 * BWI_MOST_FRONTS, sizeof *out->fronts);
+        if (!out->fronts) {
+            return BW_RESOURCE_EXHAUSTED;
+        }
+        out->front_count = bwi_front_weights(wiring, out->fronts);
+    }
+    size_t total = (size_t)out->place_count + (size_t)out->list.count + (size_t)out->front_count;
     out->parts = bwi_allocate(out->ctx, total, sizeof *out->parts);
     out->names = out->parts ? bwi_allocate(out->ctx, (size_t)out->list.count, sizeof *out->names) : NULL;
     if (!out->names) {
@@ -586,6 +631,7 @@ void bwi_weights_close(bwi_weights_out *out)
 {
     if (out) {
         bwi_release(out->ctx, out->places);
+        bwi_release(out->ctx, out->fronts);
         bwi_release(out->ctx, out->list.values);
         bwi_release(out->ctx, out->parts);
         bwi_release(out->ctx, out->names);
@@ -614,10 +660,26 @@ static bw_status put_number(const optimizer_value *value, bwi_byte_sink sink)
     return sink.put(sink.user, bytes, value->whole ? 8 : 4);
 }
 
+static bw_status put_floats(const float *numbers, int64_t count, bwi_byte_sink sink)
+{
+    bw_status status = BW_OK;
+    for (int64_t i = 0; i < count && status == BW_OK; i++) {
+        float number = numbers[i];
+        status = put_number(&(optimizer_value){.number = &number}, sink);
+    }
+    return status;
+}
+
 static bw_status put_part(const bwi_weights_out *out, int index, bwi_byte_sink sink)
 {
     if (index < out->place_count) {
         return bwi_values_put(out->ctx, &(bwi_values){.variable = out->places[index].variable}, sink);
+    }
+    int front = index - out->place_count - out->list.count;
+    if (front >= 0) {
+        int64_t count;
+        const float *idf = bwi_front_idf(out->fronts[front].front, &count);
+        return put_floats(idf, count, sink);
     }
     const optimizer_value *value = &out->list.values[index - out->place_count];
     if (!value->slot) {

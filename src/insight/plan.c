@@ -351,8 +351,16 @@ static bw_status make(study *s, bw_dataset *dataset, int64_t batch, const bw_pla
     if (status != BW_OK) {
         return status;
     }
+    uint64_t missing = bwi_front_missing(s->model);
+    bw_dataset *sketch = NULL, *front = NULL;
+    if (dataset) {
+        status = bwi_front_prepare(s->model, dataset, &front);
+        dataset = front ? front : dataset;
+    }
+    if (status != BW_OK) {
+        return status;
+    }
     status = sketch_model(s->model, dataset, &connected);
-    bw_dataset *sketch = NULL;
     if (status == BW_OK && !dataset) {
         sketch = bwi_sketch_data(s->model);
         status = sketch ? BW_OK : bwi_pending(s->ctx);
@@ -362,8 +370,10 @@ static bw_status make(study *s, bw_dataset *dataset, int64_t batch, const bw_pla
         status = study_session(s, dataset ? dataset : sketch, window, options);
     }
     bw_dataset_free(sketch);
+    bw_dataset_free(front);
     if (connected) {
         bwi_model_disconnect(s->model, declared);
+        bwi_front_forget(s->model, missing); /* training fits to its own part */
     }
     return status;
 }

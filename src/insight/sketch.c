@@ -43,7 +43,7 @@ static void add_inputs(sketch *s, const bw_model *model)
         if (node->op->flags & BWI_OP_INPUT) {
             const bwi_input_attributes *a = node->attributes;
             char role = "xyw"[a->role];
-            if (!known(s, role, a->name)) {
+            if (a->dtype != BW_TEXT && !known(s, role, a->name)) {
                 add(s, role, a->name, node->dtype, &a->shape);
             }
         }

@@ -169,7 +169,7 @@ static bw_status read_value(const reader *r, const bwi_term *term, const bwi_arg
     if (term->called && a->kind != BWI_CALL && !activation) {
         return refuse(r, term, a, "a value without arguments");
     }
-    if (term->length == 0 && a->kind != BWI_INTS && a->kind != BWI_FLOATS) {
+    if (term->length == 0 && !(term->quoted && a->kind == BWI_TEXT) && a->kind != BWI_INTS && a->kind != BWI_FLOATS) {
         return refuse(r, term, a, "one value");
     }
     switch (a->kind) {

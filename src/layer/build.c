@@ -38,10 +38,24 @@ bw_node *bwi_layer_build(bwi_layer *layer, bwi_graph *graph, bw_node *const *inp
     return node;
 }
 
-/* Returns the model's input as float32 or, for indices, as int32. One field gets two nodes if both are needed. */
-static bw_node *input_of(const bw_model *model, bwi_graph *graph, bw_dtype dtype, bw_node *made[2])
+/* What a layer takes the model's input for: numbers, indices, or text. */
+static bw_dtype dtype_of(const bw_model *model, const bwi_layer *layer)
 {
-    bw_node **node = &made[dtype == BW_I32];
+    if (!bwi_layer_front_kind(layer->row)) {
+        return layer->row->flags & BWI_LAYER_INDICES ? BW_I32 : BW_F32;
+    }
+    bwi_front_kind kind = bwi_front_settings_of(layer->front)->kind;
+    if (bwi_front_takes_text(layer->front)) {
+        bool either = kind == BWI_FRONT_HASHING || kind == BWI_FRONT_CROSSING;
+        return either && model->input_shape.ndim >= 0 && !model->input_text ? BW_I32 : BW_TEXT;
+    }
+    return kind == BWI_FRONT_DISCRETIZATION ? BW_F32 : BW_I32;
+}
+
+/* Returns the model's input as float32 or, for indices, as int32, or as text. One field gets several nodes if all are needed. */
+static bw_node *input_of(const bw_model *model, bwi_graph *graph, bw_dtype dtype, bw_node *made[3])
+{
+    bw_node **node = &made[dtype == BW_TEXT ? 2 : dtype == BW_I32];
     bwi_input_attributes a = {.shape = model->input_shape, .dtype = dtype};
     *node = *node ? *node : bwi_graph_add(graph, &bwi_op_input, "input", &a, sizeof a, NULL, 0, NULL, 0);
     return *node;
@@ -74,7 +88,7 @@ static bw_status build_nodes(bw_model *model)
 {
     bw_context *ctx = model->ctx;
     bwi_graph *graph = &model->graph;
-    bw_node *fields[2] = {NULL, NULL};
+    bw_node *fields[3] = {NULL, NULL, NULL};
     bw_node **outputs = bwi_allocate(ctx, (size_t)model->layer_count, sizeof(bw_node *));
     if (!outputs) {
         return BW_RESOURCE_EXHAUSTED;
@@ -83,12 +97,12 @@ static bw_status build_nodes(bw_model *model)
         bwi_layer *layer = &model->layers[i];
         bw_node *inputs[BWI_MAX_POINTS];
         for (int k = 0; k < layer->inputs; k++) {
-            bw_dtype dtype = layer->row->flags & BWI_LAYER_INDICES ? BW_I32 : BW_F32;
+            bw_dtype dtype = dtype_of(model, layer);
             inputs[k] = layer->input[k] == BWI_FROM_INPUT ? input_of(model, graph, dtype, fields) : outputs[layer->input[k]];
         }
         outputs[i] = bwi_layer_build(layer, graph, inputs, layer->inputs);
     }
-    model->inputs[0] = fields[0] ? fields[0] : fields[1];
+    model->inputs[0] = fields[2] ? fields[2] : fields[0] ? fields[0] : fields[1];
     model->outputs[0] = outputs[model->layer_count - 1];
     bw_status status = model->outputs[0] ? record_uses(model, outputs) : bwi_pending(ctx);
     bwi_release(ctx, (void *)outputs);
@@ -196,8 +210,12 @@ void bwi_model_disconnect(bw_model *model, bool declared)
 
 bw_status bwi_model_connect(bw_model *model, int ndim, const int64_t *shape)
 {
-    bool declared = model->input_shape.ndim >= 0;
-    bw_status status = declared && !shape && ndim == 0 ? BW_OK : read_shape(model, ndim, shape);
+    bool declared = model->input_shape.ndim >= 0, fronts = bwi_model_has_fronts(model);
+    if (fronts && !declared) { /* one text or category in a sample */
+        model->input_shape = (bwi_shape){.ndim = 1, .extent = {1}};
+        model->input_text = true;
+    }
+    bw_status status = fronts || (declared && !shape && ndim == 0) ? BW_OK : read_shape(model, ndim, shape);
     if (status == BW_OK) {
         status = build_nodes(model);
     }

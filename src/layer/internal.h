@@ -14,6 +14,16 @@ extern const bwi_layer_row bwi_layer_conv1d, bwi_layer_depthwise_conv2d, bwi_lay
     bwi_layer_global_avgpool2d, bwi_layer_reshape, bwi_layer_permute, bwi_layer_zero_padding2d, bwi_layer_cropping2d,
     bwi_layer_upsampling2d;
 extern const bwi_layer_row bwi_layer_embedding;
+extern const bwi_layer_row bwi_layer_text_vectorization, bwi_layer_string_lookup, bwi_layer_integer_lookup, bwi_layer_hashing,
+    bwi_layer_hashed_crossing, bwi_layer_discretization, bwi_layer_category_encoding;
+
+/* ---- Layers for text and categories ---- */
+
+/* Whether an argument is a list that a front keeps (vocabulary, idf_weights, bin_boundaries), and no argument of the row. */
+bool bwi_front_is_list(const bwi_layer_row *row, const bwi_term *item);
+/* Makes the front of a layer whose arguments were read; the term has its lists. */
+bw_status bwi_layer_open_front(bw_context *ctx, bwi_layer *layer, const bwi_term *term);
+
 extern const bwi_layer_row bwi_layer_conv1d_transpose, bwi_layer_conv2d_transpose, bwi_layer_conv3d_transpose;
 extern const bwi_layer_row bwi_layer_conv3d, bwi_layer_maxpool3d, bwi_layer_avgpool3d, bwi_layer_global_maxpool3d,
     bwi_layer_global_avgpool3d, bwi_layer_zero_padding3d, bwi_layer_cropping3d, bwi_layer_upsampling3d, bwi_layer_spatial_dropout3d;

@@ -7,6 +7,7 @@
 #ifndef BWI_LAYER_H
 #define BWI_LAYER_H
 
+#include "front/front.h"
 #include "op/op.h"
 
 /* ---- Expressions ---- */
@@ -105,7 +106,14 @@ enum {
     BWI_LAYER_LINE = 1 << 8,         /* its input is a sequence (length, channels), */
     BWI_LAYER_IMAGE = 1 << 9,        /* an image (height, width, channels), */
     BWI_LAYER_VOLUME = 1 << 10, /* or a volume (depth, height, width, channels); without any of these three `build` checks it */
+    BWI_LAYER_FRONT = 1 << 16,  /* times (bwi_front_kind + 1): a layer for text or categories, which works on the host */
 };
+
+/* bwi_front_kind + 1 of a layer for text or categories; 0: it is none. */
+static inline int bwi_layer_front_kind(const bwi_layer_row *row)
+{
+    return (int)(row->flags / BWI_LAYER_FRONT);
+}
 
 extern const bwi_layer_row *const bwi_layer_rows[]; /* ends with NULL */
 
@@ -127,6 +135,7 @@ struct bwi_layer {
     bwi_argument_value values[BWI_MAX_ARGUMENTS];
     bwi_layer *inner[2]; /* the layers that it holds, which belong to the model: `layer`, `backward_layer` */
     bwi_layer *next;     /* of an inner layer: the next one of the model */
+    bwi_front *front;    /* of a layer for text or categories; it belongs to the model */
 };
 
 /* ---- Models ---- */
@@ -166,6 +175,7 @@ struct bw_model {
     bool by_calls;
     bool initialized;      /* variables have values */
     bwi_shape input_shape; /* ndim -1: from the data */
+    bool input_text;       /* the input of an expression is text */
     bwi_graph graph;
     bw_node *inputs[BWI_MAX_HEADS], *outputs[BWI_MAX_HEADS];
     int input_count, output_count;
@@ -200,6 +210,22 @@ void bwi_model_disconnect(bw_model *model, bool declared);
 /* Makes the nodes and packed variables of a model that may not be built yet, so that its sizes are known. If `connected` is set,
  * this call made the nodes, and bwi_model_disconnect removes them. */
 bw_status bwi_model_sketch(bw_model *model, int ndim, const int64_t *shape, bool *connected);
+
+/* ---- Layers for text and categories (front.c, fronts.c) ---- */
+
+/* What such a layer takes: inputs of the model by number, or, as -1 - k, what the front k makes. */
+typedef struct bwi_front_use {
+    int layer;
+    int inputs, input[BWI_MAX_POINTS];
+} bwi_front_use;
+
+enum { BWI_MOST_FRONTS = 48 };
+
+bool bwi_model_has_fronts(const bw_model *model);
+/* Lists the uses of such layers, each after those it takes. */
+bw_status bwi_model_fronts(const bw_model *model, bwi_front_use uses[BWI_MOST_FRONTS], int *count);
+/* The shape of what a front makes of inputs of this shape. False, with a message, if it cannot make anything of them. */
+bool bwi_front_shape(bw_context *ctx, const bwi_layer *layer, const bwi_shape *in, bwi_shape *out);
 
 /* ---- Keras's order (order.c) ---- */
 

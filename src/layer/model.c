@@ -10,6 +10,9 @@ static void destroy(bwi_owned *object)
         model->training_destroy(model->training);
     }
     bwi_graph_free(&model->graph);
+    for (int i = 0; i < model->layer_count; i++) {
+        bwi_front_free(model->layers[i].front);
+    }
     while (model->inner) {
         bwi_layer *next = model->inner->next;
         bwi_release(model->ctx, model->inner);
@@ -267,6 +270,7 @@ bw_status bwi_layer_read(bw_model *model, bwi_layer *layer, const bwi_term *term
         bwi_term item = in_keras_order(row, term, &term->items[i], row->flags & BWI_LAYER_MERGES ? numbers : i);
         numbers += number;
         status = read_inner(model, layer, &item, i, &taken);
+        taken = taken || bwi_front_is_list(row, &item);
         if (status == BW_OK && !taken) {
             status = read_common(model, layer, &item, &taken);
         }
@@ -284,7 +288,7 @@ bw_status bwi_layer_read(bw_model *model, bwi_layer *layer, const bwi_term *term
         status = bwi_fail_text(ctx, BW_INVALID_ARGUMENT, "model", term->argument, term->column,
                                "%s: expected a layer within it, as in bidirectional(lstm(64))", row->base_name);
     }
-    return status;
+    return status == BW_OK ? bwi_layer_open_front(ctx, layer, term) : status;
 }
 
 /* ---- Points ---- */

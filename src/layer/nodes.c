@@ -39,6 +39,7 @@ static bool grow_uses(bw_model *model)
 
 /* ---- Ends ---- */
 
+/* Only inputs may be text. */
 static bw_node *add_field(bw_model *model, bwi_role role, const char *name, bw_dtype dtype, int ndim, const int64_t *shape)
 {
     static const char *const kinds[] = {"input", "target"};
@@ -47,7 +48,8 @@ static bw_node *add_field(bw_model *model, bwi_role role, const char *name, bw_d
         return bwi_fail_build(model->ctx, BW_INVALID_ARGUMENT, "%s %s: the model %s", kinds[role], name,
                               model->by_calls ? "is in use already" : "was made from an expression");
     }
-    if ((dtype != BW_F32 && dtype != BW_I32) || ndim < 0 || ndim >= BW_MAX_NDIM || (ndim > 0 && !shape)) {
+    if ((dtype != BW_F32 && dtype != BW_I32 && !(dtype == BW_TEXT && role == BWI_ROLE_INPUT)) || ndim < 0 || ndim >= BW_MAX_NDIM ||
+        (ndim > 0 && !shape)) {
         return bwi_fail_build(model->ctx, BW_INVALID_ARGUMENT, "%s %s: expected float32 or int32 and 0 to %d axes", kinds[role],
                               name, BW_MAX_NDIM - 1);
     }

@@ -417,13 +417,25 @@ bw_status bwi_adapt(bw_model *model, bw_dataset *dataset, uint64_t seed)
 /* A caller who asks for fitting and has nothing to fit made a mistake, which is reported; bw_fit ignores such a model. */
 static bw_status adapt_model(bw_context *ctx, bw_model *model, bw_dataset *dataset)
 {
-    bool found = false;
+    bool found = false, fronts = bwi_model_has_fronts(model);
+    bw_dataset *front = NULL;
     bw_status status = bwi_run_begin(ctx, "adapt", model, dataset);
+    if (status == BW_OK) {
+        status = bwi_front_fit(model, dataset, true);
+    }
+    if (status == BW_OK) {
+        status = bwi_front_data(model, dataset, &front);
+        dataset = front ? front : dataset;
+    }
     if (status == BW_OK) {
         status = bwi_model_build_for(model, dataset, 0);
     }
     if (status == BW_OK) {
         status = find_layers(&model->graph, true, &found);
+    }
+    if (status == BW_OK && !found && fronts) {
+        bw_dataset_free(front);
+        return bwi_run_end(ctx, bwi_ranks_enter(ctx, BW_OK));
     }
     if (status == BW_OK && !found) {
         status =
@@ -438,6 +450,7 @@ static bw_status adapt_model(bw_context *ctx, bw_model *model, bw_dataset *datas
     if (status == BW_OK) {
         bwi_adapted(model);
     }
+    bw_dataset_free(front);
     return bwi_run_end(ctx, status);
 }
 

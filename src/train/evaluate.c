@@ -31,6 +31,11 @@ bw_status bwi_model_evaluate(bw_model *model, bw_dataset *dataset, bw_history **
     if (status == BW_OK && !result) {
         status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "evaluate: there is no place for the result: the pointer to it is NULL");
     }
+    bw_dataset *front = NULL;
+    if (status == BW_OK) {
+        status = bwi_front_data(model, dataset, &front);
+        dataset = front ? front : dataset;
+    }
     if (status == BW_OK) {
         status = bwi_dataset_finish(dataset);
     }
@@ -48,6 +53,7 @@ bw_status bwi_model_evaluate(bw_model *model, bw_dataset *dataset, bw_history **
     if (open) {
         bwi_session_close(&s);
     }
+    bw_dataset_free(front);
     return open ? bwi_run_end(ctx, status) : status;
 }
 

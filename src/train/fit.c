@@ -446,6 +446,8 @@ static bw_status release(bwi_fitting *f, bw_status status)
     bwi_disown(f->history);
     bwi_disown(f->logs);
     bw_dataset_free(f->recipe);
+    bw_dataset_free(f->fronts[0]);
+    bw_dataset_free(f->fronts[1]);
     bw_dataset_free(f->windows);
     bw_dataset_free(f->split[0]);
     bw_dataset_free(f->split[1]);

@@ -93,6 +93,18 @@ static bw_status prepare_data(bwi_fitting *f)
     return f->recipe ? BW_OK : bwi_pending(f->ctx);
 }
 
+/* What a model's file keeps of the data is what comes before its layers for text and categories, which are the model's own. */
+static bw_status vectorize(bwi_fitting *f)
+{
+    bw_status status = bwi_front_prepare(f->model, f->training, &f->fronts[0]);
+    if (status == BW_OK && f->validation) {
+        status = bwi_front_data(f->model, f->validation, &f->fronts[1]);
+    }
+    f->training = f->fronts[0] ? f->fronts[0] : f->training;
+    f->validation = f->fronts[1] ? f->fronts[1] : f->validation;
+    return status;
+}
+
 bwi_alike bwi_fitting_alike(const bwi_fitting *f)
 {
     return (bwi_alike){.training = f->training,
@@ -164,6 +176,9 @@ bw_status bwi_fitting_prepare(bwi_fitting *f, bw_dataset *dataset)
     }
     if (status == BW_OK) {
         status = prepare_data(f);
+    }
+    if (status == BW_OK) {
+        status = vectorize(f);
     }
     if (status == BW_OK && f->checkpoints.asked) {
         status = bwi_fit_checkpoints_find(&f->checkpoints, &f->options, f->training, f->validation);

@@ -9,9 +9,10 @@ typedef struct bwi_fitting {
     bw_model *model;
     bw_fit_options options;
     bw_dataset *training, *validation;
-    bw_dataset *split[2]; /* made here from one dataset; NULL: not split */
-    bw_dataset *recipe;   /* of the training part; the model takes it at the first update */
-    bw_dataset *windows;  /* the training part with its batches: the samples of each update */
+    bw_dataset *split[2];  /* made here from one dataset; NULL: not split */
+    bw_dataset *recipe;    /* of the training part; the model takes it at the first update */
+    bw_dataset *windows;   /* the training part with its batches: the samples of each update */
+    bw_dataset *fronts[2]; /* both parts, vectorised; NULL: the model takes numbers */
     bwi_session session;
     bool open; /* the session is open */
     bw_history *history, *logs;

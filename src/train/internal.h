@@ -267,4 +267,9 @@ void bwi_painter_epoch(bwi_painter *painter, const bw_progress *progress);
 void bwi_painter_step(bwi_painter *painter, const bw_progress *progress);
 void bwi_painter_end(bwi_painter *painter, const bw_progress *progress);
 
+/* ---- front.c ---- */
+
+/* Fits the model's layers for text and categories: those that have nothing yet, or all of them again. */
+bw_status bwi_front_fit(bw_model *model, bw_dataset *dataset, bool again);
+
 #endif

@@ -21,6 +21,11 @@ static bw_status run(bw_context *ctx, bw_model *model, bw_dataset *dataset, floa
                      int outputs)
 {
     bw_status status = bwi_run_begin(ctx, "predict", model, dataset);
+    bw_dataset *front = NULL;
+    if (status == BW_OK) {
+        status = bwi_front_data(model, dataset, &front);
+        dataset = front ? front : dataset;
+    }
     if (status == BW_OK) {
         status = bwi_dataset_finish(dataset);
     }
@@ -42,6 +47,7 @@ static bw_status run(bw_context *ctx, bw_model *model, bw_dataset *dataset, floa
     if (open) {
         bwi_session_close(&s);
     }
+    bw_dataset_free(front);
     return open ? bwi_run_end(ctx, status) : status;
 }
 

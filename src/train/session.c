@@ -15,6 +15,10 @@ static bw_status bind_field(bw_context *ctx, const bw_dataset *dataset, bwi_inpu
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "the data has no %s", name);
     }
     const bwi_field *field = bwi_dataset_field(dataset, a->field);
+    if (field->dtype == BW_TEXT) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "the data's %s is text, which a layer such as text_vectorization must take",
+                        name);
+    }
     if (bwi_field_values(field) != bwi_shape_count(&a->shape)) {
         char expected[160], found[160];
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "the model's %s is %s, the data's samples are %s", name,
@@ -24,8 +28,20 @@ static bw_status bind_field(bw_context *ctx, const bw_dataset *dataset, bwi_inpu
     return BW_OK;
 }
 
+/* What only layers for text or categories take is bound where they make numbers of it. */
+static bool is_taken(const bwi_graph *graph, const bw_node *node)
+{
+    bool taken = false;
+    for (int n = 0; n < graph->count && !taken; n++) {
+        for (int k = 0; k < graph->nodes[n]->inputs; k++) {
+            taken = taken || graph->nodes[n]->input[k] == node;
+        }
+    }
+    return taken;
+}
+
 /* Prediction needs no targets, so the data may lack them; nodes that need them are not planned. */
-static bw_status copy_node(bwi_session *s, const bw_dataset *dataset, const bw_node *node, bool predict)
+static bw_status copy_node(bwi_session *s, const bw_dataset *dataset, const bw_node *node, bool predict, bool fronts)
 {
     bw_context *ctx = s->graph.ctx;
     bwi_input_attributes input;
@@ -33,7 +49,8 @@ static bw_status copy_node(bwi_session *s, const bw_dataset *dataset, const bw_n
     if (node->op->flags & BWI_OP_INPUT) {
         input = *(const bwi_input_attributes *)node->attributes;
         attributes = &input;
-        bw_status status = predict && input.role ? BW_OK : bind_field(ctx, dataset, &input);
+        bool idle = (predict && input.role) || (fronts && input.role == BWI_ROLE_INPUT && !is_taken(node->graph, node));
+        bw_status status = idle ? BW_OK : bind_field(ctx, dataset, &input);
         if (status != BW_OK) {
             return status;
         }
@@ -57,7 +74,7 @@ static bw_status copy_graph(bwi_session *s, const bw_model *model, const bw_data
     const bwi_graph *from = &model->graph;
     s->graph = (bwi_graph){.ctx = model->ctx, .variables = from->variables, .variable_count = from->variable_count};
     for (int n = 0; n < from->count; n++) {
-        bw_status status = copy_node(s, dataset, from->nodes[n], predict);
+        bw_status status = copy_node(s, dataset, from->nodes[n], predict, bwi_model_has_fronts(model));
         if (status != BW_OK) {
             return status;
         }

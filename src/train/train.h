@@ -316,6 +316,13 @@ bw_status bwi_model_build_for(bw_model *model, const bw_dataset *dataset, uint64
 /* Fails if the model or the dataset is missing; the message begins with `what` (run.c). */
 bw_status bwi_run_begin(bw_context *ctx, const char *what, const bw_model *model, const bw_dataset *dataset);
 /* The context of the model or, without a model, of the dataset; NULL if both are missing. */
+/* front.c: puts a stage on the dataset that turns what the model's layers for text and categories take into numbers (NULL: there is none
+ * to put on), which the caller frees; `prepare` fits the layers that have nothing yet first. */
+bw_status bwi_front_data(bw_model *model, bw_dataset *dataset, bw_dataset **made);
+bw_status bwi_front_prepare(bw_model *model, bw_dataset *dataset, bw_dataset **made);
+/* Which of these layers are not fitted, as bits; and back to that. */
+uint64_t bwi_front_missing(const bw_model *model);
+void bwi_front_forget(bw_model *model, uint64_t missing);
 bw_context *bwi_run_context(const bw_model *model, const bw_dataset *dataset);
 
 /* What training changes in a built model (snapshot.c). Rewinding brings everything back except what was fitted to the data since, so

@@ -85,6 +85,7 @@ def prepare(folder):
         place = folder / "photos" / ("blue" if i % 2 else "red")
         place.mkdir(parents=True, exist_ok=True)
         png(place / f"{i}.png", (10 * i, 20, 200) if i % 2 else (200, 10 * i, 20))
+    (folder / "reviews.csv").write_text("review,label\n" + "".join(f'"The {a} was {b}!",{int(b in "great lovely")}\n' for a in ("film", "plot", "cast") for b in ("great", "lovely", "dull", "awful")))
     (folder / "net.txt").write_text("input(128,128,3) conv2d(32,3,relu) maxpool2d(2) conv2d(64,3,relu) maxpool2d(2) flatten dense(10,softmax)\n")
 
 

@@ -91,7 +91,9 @@ static void test_layers(void **state)
 {
     (void)state;
     for (int i = 0; bwi_layer_rows[i]; i++) {
-        expect("layer", "expression=", bwi_layer_rows[i]->names);
+        if (!bwi_layer_front_kind(bwi_layer_rows[i])) { /* those for text and categories have cases of their own: text.cases */
+            expect("layer", "expression=", bwi_layer_rows[i]->names);
+        }
     }
 }
 

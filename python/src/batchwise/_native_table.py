@@ -54,6 +54,7 @@ BW_F16 = 8
 BW_F32 = 9
 BW_F64 = 10
 BW_BOOL = 11
+BW_TEXT = 12
 
 # bw_header
 BW_HEADER_DETECT = 0
@@ -169,6 +170,12 @@ class bw_error(c.Structure):
         ("sample", c.c_int64),
     ]
 
+class bw_text(c.Structure):
+    _fields_ = [
+        ("bytes", c.c_char_p),
+        ("size", c.c_int64),
+    ]
+
 class bw_array(c.Structure):
     _fields_ = [
         ("data", c.c_void_p),
@@ -206,6 +213,7 @@ class bw_read_options(c.Structure):
         ("skip_rows", c.c_int64),
         ("part", c.c_char_p),
         ("unpack_any", c.c_bool),
+        ("text", c.c_char_p),
         ("scale_given", c.c_bool),
     ]
 
@@ -770,6 +778,7 @@ FUNCTIONS = {
     "bw_checkpoint": (c.c_int, [c.c_void_p, c.c_char_p, c.c_int64, c.POINTER(bw_checkpoint_options)]),
     "bw_resume": (c.c_int, [c.c_void_p, c.c_char_p, c.c_void_p, c.POINTER(bw_checkpoint_options)]),
     "bw_adapt": (c.c_int, [c.c_void_p, c.c_void_p]),
+    "bw_vectorize": (c.c_void_p, [c.c_void_p, c.c_void_p]),
     "bw_history_profile": (bw_profile_facts, [c.c_void_p]),
     "bw_history_part": (c.c_int, [c.c_void_p, c.c_int, c.POINTER(bw_part)]),
     "bw_history_part_seconds": (c.c_double, [c.c_void_p, c.c_int, c.c_int]),

@@ -1,5 +1,7 @@
 """Arrays without copies: anything that is like an array as NumPy's, and NumPy's as the library's view of it."""
 
+import ctypes
+
 import numpy as np
 
 from . import _errors
@@ -23,6 +25,9 @@ _DTYPES = {
 
 def as_array(value, name="x"):
     """Returns a NumPy array of numbers, the caller's own memory wherever that is possible."""
+    texts = _from_texts(value) if name[0] == "x" else None
+    if texts is not None:
+        return texts
     array = value if isinstance(value, np.ndarray) else _from_other(value, name)
     if array.dtype.kind not in "uifb":
         array = _numbers(array, name)
@@ -35,6 +40,44 @@ def as_array(value, name="x"):
     if array.ndim > n.BW_MAX_NDIM:
         raise _errors.InvalidArgument(f"{name} has {array.ndim} axes, more than {n.BW_MAX_NDIM}")
     return array
+
+
+# ---- Text
+
+_TEXT = np.dtype([("bytes", np.uintp), ("size", np.int64)])  # bw_text
+
+
+class _Texts(np.ndarray):
+    """Texts as the library has them, with the bytes that they refer to."""
+
+    def __array_finalize__(self, made):
+        self.kept = getattr(made, "kept", None)
+
+
+def _from_texts(value):
+    """Lists of str, NumPy's arrays of text or of objects, columns of text of a data frame; None if it is none of these."""
+    if isinstance(value, _Texts):
+        return value
+    if isinstance(value, (list, tuple)) and not (value and isinstance(np.ravel(np.asarray(value[0], dtype=object))[0], (str, bytes))):
+        return None
+    if hasattr(value, "iloc") and not (value.ndim == 1 and str(value.dtype) in ("object", "string", "str")):
+        return None
+    if not isinstance(value, (list, tuple, np.ndarray)) and not hasattr(value, "iloc"):
+        return None
+    array = np.asarray(value) if isinstance(value, np.ndarray) else np.array(value, dtype=object)
+    if array.dtype.kind not in "OUST" or array.size == 0:
+        return None
+    texts = array.reshape(-1).tolist()
+    if not all(isinstance(text, (str, bytes)) for text in texts):
+        return None
+    texts = [text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text for text in texts]
+    sizes = np.array([len(text) for text in texts], np.int64)
+    made = np.empty(array.shape, _TEXT).view(_Texts)
+    made.kept = b"".join(texts)
+    first = ctypes.cast(ctypes.c_char_p(made.kept), ctypes.c_void_p).value
+    made["bytes"] = (first + np.concatenate(([0], np.cumsum(sizes)[:-1]))).astype(np.uintp).reshape(array.shape)
+    made["size"] = sizes.reshape(array.shape)
+    return made
 
 
 def _from_other(value, name):
@@ -197,7 +240,8 @@ def view(array):
     single number that is broadcast along all axes, since strides of zero alone mean that there are no gaps."""
     if array.size > 1 and not any(array.strides):
         array = np.ascontiguousarray(array)
-    made = n.bw_array(data=array.ctypes.data, dtype=_DTYPES[array.dtype.str[1:]], ndim=array.ndim)
+    dtype = n.BW_TEXT if array.dtype == _TEXT else _DTYPES[array.dtype.str[1:]]
+    made = n.bw_array(data=array.ctypes.data, dtype=dtype, ndim=array.ndim)
     made.shape[: array.ndim] = array.shape
     made.strides[: array.ndim] = array.strides
     return made, array

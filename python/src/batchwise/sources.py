@@ -79,6 +79,7 @@ _READING = {
     "header": bool,
     "missing": {"error": n.BW_MISSING_ERROR, "mean": n.BW_MISSING_MEAN, "zero": n.BW_MISSING_ZERO, "skip": n.BW_MISSING_SKIP},
     "categorical": str,
+    "text": str,
     "ignore": str,
     "bad_records": float,
     "like": None,

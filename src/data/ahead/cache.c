@@ -111,7 +111,7 @@ static void close_cache(bw_dataset *dataset)
     bwi_release(dataset->owned.ctx, state->memory);
 }
 
-static const bwi_dataset_kind kind = {.name = "cache", .gather = gather, .make = make, .close = close_cache};
+static const bwi_dataset_kind kind = {.name = "cache", .texts = true, .gather = gather, .make = make, .close = close_cache};
 
 /* All memory is allocated now, so that a cache that does not fit is refused before the first sample is made. */
 static bw_status open_cache(bw_dataset *made)

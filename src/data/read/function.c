@@ -61,6 +61,10 @@ bw_status bwi_dataset_declare_fields(bw_dataset *dataset, const bw_field *fields
             if (status == BW_OK && field.role != role) {
                 continue;
             }
+            if (status == BW_OK && field.dtype == BW_TEXT) {
+                status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "array '%s': functions and generators make numbers, no text",
+                                  fields[i].name);
+            }
             if (status == BW_OK && (array->ndim < 1 || array->ndim > BW_MAX_NDIM)) {
                 status =
                     bwi_fail(ctx, BW_INVALID_ARGUMENT, "array '%s': 1 to %d axes, the first of which counts the samples; found %d",

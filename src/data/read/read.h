@@ -15,8 +15,23 @@
 typedef bw_status bwi_reader(bw_context *ctx, bw_dataset **root, const char *const *paths, int count,
                              const bw_read_options *options);
 bwi_reader bwi_csv_read, bwi_hdf5_samples, bwi_idx_read, bwi_images_read, bwi_libsvm_read, bwi_npy_read, bwi_npz_read,
-    bwi_synth_read, bwi_tfrecord_read;
+    bwi_synth_read, bwi_texts_read, bwi_tfrecord_read;
 bool bwi_idx_is(bw_context *ctx, const char *path); /* whether it is a folder of such files */
+
+bool bwi_texts_is(bw_context *ctx, const char *path); /* whether it is a folder of .txt files, or of folders of them */
+
+/* Texts on their way to a dataset, one after another: their bytes, and where each begins (an offset until the end). */
+typedef struct bwi_texts {
+    bwi_backing bytes, places;
+    size_t used;
+    bw_text *cells; /* in `places` */
+    int64_t count;
+} bwi_texts;
+
+bw_status bwi_texts_add(bw_context *ctx, bwi_texts *texts, const char *bytes, size_t size, const char *what);
+/* Adds a column of every `each`-th text from `first` on, which is called for `first` 0 first. */
+bw_status bwi_texts_end(bw_dataset *root, const char *name, bwi_texts *texts, int64_t each, int64_t first, const char *where);
+void bwi_texts_free(bw_context *ctx, bwi_texts *texts);
 
 /* Refuses options that only other kinds of files have; `known` lists the ones that this kind has as well. */
 enum { BWI_READ_TARGET = 1, BWI_READ_INPUT = 2 };

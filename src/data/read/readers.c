@@ -45,6 +45,7 @@ static const struct {
     {.extension = ".png", .lists = true, .read = bwi_images_read},
     {.extension = ".jpg", .lists = true, .read = bwi_images_read},
     {.extension = ".jpeg", .lists = true, .read = bwi_images_read},
+    {.is = bwi_texts_is, .read = bwi_texts_read},
     {.extension = "/", .read = bwi_images_read},
     {.is = bwi_folder_is, .read = bwi_images_read},
 };
@@ -115,6 +116,7 @@ bw_status bwi_read_options_check(bw_context *ctx, const char *path, const bw_rea
         {options->separator, "separator"},
         {options->skip_rows != 0, "skip_rows"},
         {options->categorical, "categorical"},
+        {options->text, "text"},
         {options->ignore, "ignore"},
         {options->target && !(known & BWI_READ_TARGET), "target"},
         {options->input && !(known & BWI_READ_INPUT), "input"},
@@ -224,11 +226,24 @@ static bw_status read_each(bw_context *ctx, bw_dataset **root, const char *const
     return BW_OK;
 }
 
+/* Whether .txt files and the lines of standard input are texts rather than tables: if the option `text` names no column, or the model
+ * was trained on such, or on a table's column of text alone. */
+static bool is_of_texts(bw_context *ctx, const char *path, const bw_read_options *options)
+{
+    const bwi_facts *like = options->like ? bwi_dataset_facts(options->like) : NULL;
+    bool single = like && like->features == 1 && like->feature[0].text;
+    bool asked = options->text ? !options->text[0] : like && (like->texts || single);
+    return asked && (strcmp(path, "-") == 0 || ends_with(path, ".txt") || bwi_folder_is(ctx, path));
+}
+
 /* *skips: the reader has skipped bad records itself. */
 static bw_status read_list(bw_context *ctx, bw_dataset **root, bool *skips, const char *const *paths, int count,
                            const bw_read_options *options)
 {
     int reader = strcmp(paths[0], "-") == 0 ? find_reader(ctx, ".csv") : find_reader(ctx, paths[0]);
+    if (is_of_texts(ctx, paths[0], options)) {
+        return bwi_texts_read(ctx, root, paths, count, options);
+    }
     if (reader < 0) {
         return fail_kind(ctx, paths[0]);
     }

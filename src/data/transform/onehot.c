@@ -41,7 +41,8 @@ static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
     return BW_OK;
 }
 
-static const bwi_dataset_kind kind = {.name = "one_hot", .gather = gather, .keeps = BWI_KEEPS_CLASSES, .stream = {.follows = true}};
+static const bwi_dataset_kind kind = {
+    .name = "one_hot", .texts = true, .gather = gather, .keeps = BWI_KEEPS_CLASSES, .stream = {.follows = true}};
 
 int64_t bwi_onehot_classes(const bw_dataset *dataset)
 {

@@ -226,12 +226,13 @@ void bwi_doctor_close(bwi_doctor *d, bw_dataset *const split[2])
     bwi_data_facts_free(&d->held);
     bwi_gradient_facts_free(d->ctx, &d->steps.before);
     bwi_gradient_facts_free(d->ctx, &d->steps.after);
-    bw_dataset_free(split[0]);
-    bw_dataset_free(split[1]);
+    for (int i = 3; i >= 0; i--) {
+        bw_dataset_free(split[i]);
+    }
 }
 
 /* Takes the options of the training, and the parts of its data. */
-bw_status bwi_doctor_open(bwi_doctor *d, bw_dataset *dataset, const bw_fit_options *training, bw_dataset *split[2])
+bw_status bwi_doctor_open(bwi_doctor *d, bw_dataset *dataset, const bw_fit_options *training, bw_dataset *split[4])
 {
     d->options = (bw_fit_options)BW_FIT_OPTIONS_DEFAULT;
     bw_status status = bwi_options_copy(d->ctx, &d->options, sizeof d->options, training, "bw_fit_options");
@@ -248,6 +249,14 @@ bw_status bwi_doctor_open(bwi_doctor *d, bw_dataset *dataset, const bw_fit_optio
         d->training = split[0];
         d->validation = split[1];
     }
+    if (status == BW_OK) {
+        status = bwi_front_prepare(d->model, d->training, &split[2]);
+        d->training = split[2] ? split[2] : d->training;
+    }
+    if (status == BW_OK && d->validation) {
+        status = bwi_front_data(d->model, d->validation, &split[3]);
+        d->validation = split[3] ? split[3] : d->validation;
+    }
     return status;
 }
 
@@ -256,7 +265,7 @@ static bw_status examine(bw_model *model, bw_dataset *dataset, const bw_doctor_o
 {
     bwi_doctor d = {.ctx = model->ctx, .model = model};
     bw_doctor_options options = BW_DOCTOR_OPTIONS_DEFAULT;
-    bw_dataset *split[2] = {NULL, NULL};
+    bw_dataset *split[4] = {NULL, NULL, NULL, NULL};
     if (!dataset || !findings) {
         return bwi_fail(d.ctx, BW_INVALID_ARGUMENT, "doctor: there is no %s", dataset ? "place for the findings" : "dataset");
     }

@@ -227,7 +227,7 @@ typedef struct bwi_check {
 extern const bwi_check bwi_checks[]; /* ends with a NULL id */
 
 /* Shared by bw_doctor and bw_review (doctor.c). The parts of a split are the caller's. */
-bw_status bwi_doctor_open(bwi_doctor *d, bw_dataset *dataset, const bw_fit_options *training, bw_dataset *split[2]);
+bw_status bwi_doctor_open(bwi_doctor *d, bw_dataset *dataset, const bw_fit_options *training, bw_dataset *split[4]);
 void bwi_doctor_close(bwi_doctor *d, bw_dataset *const split[2]);
 bw_status bwi_doctor_read(bwi_doctor *d, int64_t most); /* samples; 0: all */
 bw_findings *bwi_doctor_check(const bwi_doctor *d, bool free_only);

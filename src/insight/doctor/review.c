@@ -98,7 +98,7 @@ static bw_status review(bw_model *model, bw_dataset *dataset, const bw_fit_optio
                         bw_findings **findings)
 {
     bwi_doctor d = {.ctx = model->ctx, .model = model, .history = history};
-    bw_dataset *split[2] = {NULL, NULL};
+    bw_dataset *split[4] = {NULL, NULL, NULL, NULL};
     if (!dataset || !history || !findings) {
         return bwi_fail(d.ctx, BW_INVALID_ARGUMENT, "review: there is no %s",
                         !dataset   ? "dataset"

@@ -206,7 +206,8 @@ static bw_status read_options(bwi_tuner *t, const bw_tune_options *options)
     return status == BW_OK ? check_options(t->ctx, &t->options) : status;
 }
 
-static bw_status open_data(bwi_tuner *t, bw_dataset *dataset, bw_dataset *parts[2])
+/* Both parts are vectorised, by layers that are fitted to the training part. */
+static bw_status open_data(bwi_tuner *t, bw_dataset *dataset, bw_dataset *parts[4])
 {
     bw_status status = bwi_dataset_finish(dataset);
     t->training = dataset;
@@ -215,6 +216,14 @@ static bw_status open_data(bwi_tuner *t, bw_dataset *dataset, bw_dataset *parts[
         status = bwi_dataset_split(dataset, t->fit.validation_split, &parts[0], &parts[1]);
         t->training = parts[0];
         t->validation = parts[1];
+    }
+    if (status == BW_OK) {
+        status = bwi_front_prepare(t->model, t->training, &parts[2]);
+        t->training = parts[2] ? parts[2] : t->training;
+    }
+    if (status == BW_OK && t->validation) {
+        status = bwi_front_data(t->model, t->validation, &parts[3]);
+        t->validation = parts[3] ? parts[3] : t->validation;
     }
     if (status == BW_OK) {
         t->samples = bw_dataset_count(t->training);
@@ -227,7 +236,7 @@ static bw_status open_data(bwi_tuner *t, bw_dataset *dataset, bw_dataset *parts[
 /* The snapshot is restored after every ending, and so is the log. */
 static bw_status tune(bwi_tuner *t, bw_dataset *dataset)
 {
-    bw_dataset *parts[2] = {NULL, NULL};
+    bw_dataset *parts[4] = {NULL, NULL, NULL, NULL};
     void (*log)(void *user, bw_log_level level, const char *message) = t->ctx->log;
     bw_status status = open_data(t, dataset, parts);
     t->fit = bwi_trial_options(&t->fit);
@@ -249,8 +258,9 @@ static bw_status tune(bwi_tuner *t, bw_dataset *dataset)
         t->made->facts.seconds = bwi_now() - t->begin;
     }
     bwi_snapshot_free(t->snapshot);
-    bw_dataset_free(parts[0]);
-    bw_dataset_free(parts[1]);
+    for (int i = 3; i >= 0; i--) {
+        bw_dataset_free(parts[i]);
+    }
     return status;
 }
 

@@ -54,8 +54,8 @@ static void test_refused(void **state)
     bw_array bad = x;
     bad.data = NULL;
     refuse(&bad, NULL, "x: the array has no data");
-    bad = x, bad.dtype = (bw_dtype)12;
-    refuse(&bad, NULL, "x: 12 is no data type");
+    bad = x, bad.dtype = (bw_dtype)13;
+    refuse(&bad, NULL, "x: 13 is no data type");
     bad = x, bad.dtype = (bw_dtype)-1;
     refuse(&bad, NULL, "no data type");
     bad = x, bad.ndim = 0;

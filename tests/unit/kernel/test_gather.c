@@ -42,6 +42,7 @@ static double value_of(bw_dtype dtype, const unsigned char *at)
         return v.f64;
     case BW_BOOL:
         return v.u8 ? 1 : 0;
+    case BW_TEXT:
     case BW_F16:
         break;
     }

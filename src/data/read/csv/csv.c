@@ -115,6 +115,23 @@ static void close_gaps(csv_reading *r, work *w)
     }
 }
 
+/* Appends the texts of the blocks to those of the table, and lets the blocks' memory go. */
+static bw_status take_texts(csv_reading *r, work *w)
+{
+    bw_status status = BW_OK;
+    for (int64_t i = 0; i < w->count && r->table.texts > 0; i++) {
+        csv_result *result = &w->spans[i].result;
+        csv_texts *t = &result->texts;
+        for (int64_t k = 0; k < result->rows * r->table.texts && status == BW_OK; k++) {
+            status = bwi_texts_add(r->ctx, &r->texts, t->bytes + t->cells[k].at, t->cells[k].size, r->paths[0]);
+        }
+        bwi_release(r->ctx, t->bytes);
+        bwi_release(r->ctx, t->cells);
+        *t = (csv_texts){.rows = 0};
+    }
+    return status;
+}
+
 static bw_status for_blocks(work *w, bwi_item what)
 {
     char error[BWI_ITEM_ERROR];
@@ -219,7 +236,7 @@ static bw_status take_blocks(csv_reading *r, work *w, csv_text *text)
     text->line = w->line[w->count];
     text->at = text->end;
     close_gaps(r, w);
-    return BW_OK;
+    return take_texts(r, w);
 }
 
 static void drop_blocks(csv_reading *r, work *w)
@@ -329,6 +346,7 @@ void bwi_csv_reading_free(csv_reading *r)
     bwi_release(r->ctx, r->spans);
     bwi_backing_free(r->ctx, &r->x_backing);
     bwi_backing_free(r->ctx, &r->y_backing);
+    bwi_texts_free(r->ctx, &r->texts);
     bwi_csv_table_close(&r->table);
     bwi_release(r->ctx, r->na);
     pthread_mutex_destroy(&r->mutex);
@@ -369,7 +387,7 @@ bw_status bwi_csv_read(bw_context *ctx, bw_dataset **root, const char *const *pa
     }
     for (int i = 0; i < count && status == BW_OK && !*root && !enough(r); i++) {
         status = begin_file(r, i);
-        if (status == BW_OK && count == 1 && r->text.input.pipe.open) {
+        if (status == BW_OK && count == 1 && r->text.input.pipe.open && r->table.texts == 0) {
             status = bwi_csv_stream_make(r, root);
         }
         if (*root) {

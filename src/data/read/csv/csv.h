@@ -101,7 +101,13 @@ size_t bwi_csv_field_text(const csv_field *field, char *to);
 
 /* ---- Columns ---- */
 
-typedef enum csv_kind { CSV_IGNORED, CSV_NUMBER, CSV_CATEGORY, CSV_ODD } csv_kind; /* odd: dates and the like, which are refused */
+typedef enum csv_kind {
+    CSV_IGNORED,
+    CSV_NUMBER,
+    CSV_CATEGORY,
+    CSV_ODD,
+    CSV_TEXT
+} csv_kind; /* odd: dates and the like, which are refused */
 
 enum { CSV_SHOWN = 40 }; /* bytes of a value that is shown */
 
@@ -119,6 +125,7 @@ typedef struct csv_column {
     csv_kind kind;
     int input;    /* its index in the parsed row; -1 for a target */
     int target;   /* index among the targets; -1: it is not a target */
+    int text;     /* index among the texts, if it is one */
     bool dropped; /* it is empty, after a separator at the end of each line */
     csv_found found;
 } csv_column;
@@ -149,6 +156,7 @@ typedef struct csv_table {
     int count, width; /* width: values of a parsed row without targets */
     int target;       /* the first one's column, or -1 */
     int targets;      /* how many there are */
+    int texts;        /* columns of text */
     int stride;       /* doubles per row for targets; one if there are no targets */
     int looked;       /* records from which the columns' kinds were judged */
     bool header;
@@ -241,11 +249,22 @@ typedef struct csv_mistake {
     char text[CSV_ERROR_TEXT];
 } csv_mistake;
 
+/* Texts of a block: their bytes, and for each row where they are. */
+typedef struct csv_texts {
+    char *bytes;
+    size_t used, capacity;
+    struct csv_cell {
+        size_t at, size;
+    } *cells; /* [row][text] */
+    int64_t rows;
+} csv_texts;
+
 typedef struct csv_result {
     int64_t rows; /* rows that were kept */
     csv_shift *shifts;
     int shift_count, shift_capacity;
     csv_words *words; /* [column]: the texts of categories */
+    csv_texts texts;
     int64_t bad, missing_rows, missing_values, comments;
     csv_mistake mistakes[CSV_LISTED]; /* the first ones */
     bw_status status;                 /* not BW_OK: parsing stopped, for lack of memory if there is no mistake */
@@ -276,6 +295,7 @@ typedef struct csv_reading {
     float *x; /* x and y lie in their backing files */
     double *y;
     bwi_backing x_backing, y_backing;
+    bwi_texts texts; /* of all rows, each with all of its texts */
     int64_t rows, capacity;
     csv_span *spans;
     int64_t span_count, span_capacity;

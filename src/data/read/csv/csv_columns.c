@@ -166,6 +166,26 @@ static void quote_line(char quoted[BWI_QUOTE_SIZE], const char *line, size_t siz
     bwi_quote(quoted, text, shown);
 }
 
+/* Whether a field of the first line is one that the option `text` names: only a header has that. */
+static bool names_text(const csv_table *table, const char *at, const char *end)
+{
+    const char *list = table->options->text;
+    csv_field field;
+    for (bool last = false, found = false; list && *list && !last; found = false) {
+        if (!bwi_csv_field_next(&table->dialect, &at, end, &field, &last)) {
+            return false;
+        }
+        for (const char *word = list; word && !found; word = strchr(word, ',') ? strchr(word, ',') + 1 : NULL) {
+            size_t size = strcspn(word, ",");
+            found = size == field.size && size > 0 && memcmp(word, field.at, size) == 0;
+        }
+        if (found) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* A first line with text above numbers is a header. Where neither line decides, guessing would turn a name into a class or a
  * sample into a name, so the file is refused. */
 static bw_status find_header(csv_table *table, const char *first, const char *end)
@@ -177,8 +197,8 @@ static bw_status find_header(csv_table *table, const char *first, const char *en
     size_t size = (size_t)(second - first) - 1;
     int64_t line = 0;
     quote_line(quoted, first, size > 0 && first[size - 1] == '\r' ? size - 1 : size);
-    table->header = wanted == BW_HEADER_YES;
-    if (wanted != BW_HEADER_DETECT) {
+    table->header = wanted == BW_HEADER_YES || (wanted == BW_HEADER_DETECT && names_text(table, first, end));
+    if (wanted != BW_HEADER_DETECT || table->header) {
         return BW_OK;
     }
     look one = look_at(dialect, first, end);
@@ -268,6 +288,7 @@ static bw_status find_targets(csv_table *table)
     return BW_OK;
 }
 
+/* Options name columns that there are, and none leaves out the target. */
 static bw_status check_names(const csv_table *table)
 {
     const bw_read_options *options = table->options;
@@ -275,6 +296,9 @@ static bw_status check_names(const csv_table *table)
     bw_status status = bwi_csv_columns_check(table, "ignore", options->ignore);
     if (status == BW_OK) {
         status = bwi_csv_columns_check(table, "categorical", options->categorical);
+    }
+    if (status == BW_OK) {
+        status = bwi_csv_columns_check(table, "text", options->text);
     }
     if (status != BW_OK) {
         return status;
@@ -323,6 +347,8 @@ static bw_status index_columns(csv_table *table)
             column->kind = CSV_IGNORED;
         } else if (bwi_csv_column_listed(table, i, table->options->categorical)) {
             column->kind = CSV_CATEGORY;
+        } else if (column->target < 0 && bwi_csv_column_listed(table, i, table->options->text)) {
+            column->kind = CSV_TEXT;
         }
         column->input = column->target >= 0 || column->kind == CSV_IGNORED ? -1 : table->width++;
         if (bwi_csv_like_facts(table)) {
@@ -448,10 +474,14 @@ bw_status bwi_csv_table_open(csv_table *table, bw_context *ctx, const csv_text *
                         table->count == 1 ? "; it has one" : "");
     }
     if (bwi_csv_like_facts(table)) {
-        return bwi_csv_like_follow(table, bwi_csv_like_facts(table));
+        status = bwi_csv_like_follow(table, bwi_csv_like_facts(table));
+    } else {
+        warn_of_index(table);
     }
-    warn_of_index(table);
-    return BW_OK;
+    for (int i = 0; i < table->count; i++) {
+        table->columns[i].text = table->columns[i].kind == CSV_TEXT ? table->texts++ : -1;
+    }
+    return status;
 }
 
 void bwi_csv_table_close(csv_table *table)

@@ -406,6 +406,7 @@ bw_status bwi_csv_columns_settle(csv_reading *r, bwi_facts *facts)
         }
         if (column->input >= 0) {
             features[column->input].column = c;
+            features[column->input].text = column->kind == CSV_TEXT;
             features[column->input].name = bwi_copy_text(r->ctx, column->name);
             if (!features[column->input].name) {
                 return BW_RESOURCE_EXHAUSTED;
@@ -416,7 +417,7 @@ bw_status bwi_csv_columns_settle(csv_reading *r, bwi_facts *facts)
         } else if (column->kind == CSV_CATEGORY) {
             status = settle_categories(r, c, like, column->input, &features[column->input].category,
                                        &features[column->input].categories);
-        } else if (column->target < 0 && fill) {
+        } else if (column->target < 0 && fill && column->kind == CSV_NUMBER) {
             fill_missing(r, column->input, like ? &like->feature[column->input] : NULL, &features[column->input]);
         }
         if (status != BW_OK) {
@@ -447,6 +448,9 @@ static bw_status widen_span(void *user, int64_t span, int worker, char *error)
     for (int64_t row = 0; row < part->result.rows; row++) {
         for (int i = 0; i < features; i++, from++) {
             int column = w->column[i];
+            if (w->facts->feature[i].text) {
+                continue;
+            }
             if (column < 0) {
                 *to++ = *from;
                 continue;
@@ -469,10 +473,10 @@ static bw_status widen(csv_reading *r, const bwi_facts *facts, int64_t *width)
     bool same = true;
     *width = 0;
     for (int i = 0; i < facts->features; i++) {
-        *width += facts->feature[i].categories > 0 ? facts->feature[i].categories : 1;
-        same = same && facts->feature[i].categories == 0;
+        *width += facts->feature[i].text ? 0 : facts->feature[i].categories > 0 ? facts->feature[i].categories : 1;
+        same = same && facts->feature[i].categories == 0 && !facts->feature[i].text;
     }
-    if (same) {
+    if (same || *width == 0) {
         return BW_OK;
     }
     int *column = bwi_allocate(r->ctx, (size_t)facts->features, sizeof *column);
@@ -560,6 +564,72 @@ static bw_status name_each_target(csv_reading *r, bw_dataset *root)
     return status;
 }
 
+/* Texts are inputs by their columns' names; the bytes belong to the root. */
+static bw_status add_texts(csv_reading *r, bw_dataset *root)
+{
+    bw_status status = BW_OK;
+    const csv_table *table = &r->table;
+    for (int c = 0; c < table->count && status == BW_OK; c++) {
+        const csv_column *column = &table->columns[c];
+        if (column->kind != CSV_TEXT) {
+            continue;
+        }
+        if (strlen(column->name) >= sizeof root->columns->field.name) {
+            return bwi_fail(r->ctx, BW_INVALID_ARGUMENT, "%s: column %d: the name of a text has at most %zu bytes", r->paths[0], c,
+                            sizeof root->columns->field.name - 1);
+        }
+        status = bwi_texts_end(root, column->name, &r->texts, table->texts, column->text, r->paths[0]);
+    }
+    if (status == BW_OK && table->texts > 0) {
+        root->columns[0].backing = r->texts.places;
+        root->texts = r->texts.bytes;
+        r->texts = (bwi_texts){.count = 0};
+    }
+    return status;
+}
+
+/* Beside texts, every column of numbers is an input by its name as well, without a copy, as Keras's models of tables have them. */
+static bw_status name_each_input(csv_reading *r, bw_dataset *root, int64_t width)
+{
+    int64_t at = 0;
+    bw_status status = BW_OK;
+    for (int i = 0; i < root->facts.features && status == BW_OK; i++) {
+        const bwi_feature *feature = &root->facts.feature[i];
+        bw_array one = {.data = r->x + at, .dtype = BW_F32, .ndim = 2, .shape = {r->rows, 1}};
+        one.strides[0] = width * (int64_t)sizeof(float);
+        one.strides[1] = (int64_t)sizeof(float);
+        if (feature->text || feature->categories > 0) {
+            at += feature->categories;
+            continue;
+        }
+        if (feature->name[0] && strlen(feature->name) < sizeof root->columns->field.name &&
+            root->column_count < BWI_FIELD_LIMIT / 2) {
+            status = bwi_dataset_add(root, BWI_ROLE_INPUT, feature->name, &one, r->paths[0]);
+        }
+        at++;
+    }
+    return status;
+}
+
+static bw_status add_inputs(csv_reading *r, bw_dataset *root, int64_t width)
+{
+    bw_array x = {.data = r->x, .dtype = BW_F32, .ndim = 2, .shape = {r->rows, width}};
+    bw_status status = add_texts(r, root);
+    int at = root->column_count;
+    if (status != BW_OK || width == 0) {
+        return status;
+    }
+    status = bwi_dataset_add(root, BWI_ROLE_INPUT, "", &x, r->paths[0]);
+    if (status == BW_OK && r->table.texts > 0) {
+        status = name_each_input(r, root, width);
+    }
+    if (status == BW_OK) {
+        root->columns[at].backing = r->x_backing;
+        r->x_backing = (bwi_backing){.bytes = 0};
+    }
+    return status;
+}
+
 /* The root takes over the memory of the parsed rows, so that nothing is copied unless there are categories. */
 static bw_status fill_root(csv_reading *r, bw_dataset *root)
 {
@@ -571,15 +641,10 @@ static bw_status fill_root(csv_reading *r, bw_dataset *root)
     if (status != BW_OK) {
         return status;
     }
-    bw_array x = {.data = r->x, .dtype = BW_F32, .ndim = 2, .shape = {r->rows, width}};
-    status = bwi_dataset_add(root, BWI_ROLE_INPUT, "", &x, r->paths[0]);
-    if (status == BW_OK) {
-        root->columns[0].backing = r->x_backing;
-        r->x_backing = (bwi_backing){.bytes = 0};
-        if (r->table.target >= 0) {
-            status = add_target(r, root);
-            status = status == BW_OK ? name_each_target(r, root) : status;
-        }
+    status = add_inputs(r, root, width);
+    if (status == BW_OK && r->table.target >= 0) {
+        status = add_target(r, root);
+        status = status == BW_OK ? name_each_target(r, root) : status;
     }
     if (status == BW_OK) {
         status = bwi_dataset_settle(root, "");
@@ -593,7 +658,7 @@ bw_status bwi_csv_finish(csv_reading *r, bw_dataset **root)
     if (bad != BW_OK) {
         return bad;
     }
-    bw_dataset *made = bwi_dataset_root(r->ctx, &csv, 2 + (r->table.targets > 1 ? r->table.targets : 0), sizeof(csv_locations));
+    bw_dataset *made = bwi_dataset_root(r->ctx, &csv, BWI_FIELD_LIMIT, sizeof(csv_locations));
     if (!made) {
         return BW_RESOURCE_EXHAUSTED;
     }

@@ -52,7 +52,7 @@ static int column_named(const csv_table *table, const char *name)
 
 static csv_kind kind_like(const bwi_feature *feature)
 {
-    return feature->categories > 0 ? CSV_CATEGORY : CSV_NUMBER;
+    return feature->text ? CSV_TEXT : feature->categories > 0 ? CSV_CATEGORY : CSV_NUMBER;
 }
 
 /* Columns that the model was not trained on are left out. */

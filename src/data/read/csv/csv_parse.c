@@ -109,6 +109,48 @@ static bool put_category(parsing *p, int column, const csv_field *field, const c
     return number >= 0;
 }
 
+/* Makes room for the texts of the present row, and for `size` bytes. */
+static bool reserve_text(parsing *p, size_t size)
+{
+    csv_texts *t = &p->result->texts;
+    bw_context *ctx = p->table->ctx;
+    size_t each = (size_t)p->table->texts;
+    bool good = true;
+    lock(p->table);
+    if (p->result->rows >= t->rows) {
+        int64_t rows = 2 * t->rows + 64;
+        struct csv_cell *cells = bwi_grow(ctx, t->cells, (size_t)t->rows * each, (size_t)rows * each, sizeof *cells);
+        good = cells;
+        t->cells = cells ? cells : t->cells;
+        t->rows = cells ? rows : t->rows;
+    }
+    if (good && t->capacity - t->used < size) {
+        size_t capacity = 2 * t->capacity + size + 4096;
+        char *bytes = bwi_grow(ctx, t->bytes, t->used, capacity, 1);
+        good = bytes;
+        t->bytes = bytes ? bytes : t->bytes;
+        t->capacity = bytes ? capacity : t->capacity;
+    }
+    unlock(p->table);
+    if (!good) {
+        p->result->status = BW_RESOURCE_EXHAUSTED;
+    }
+    return good;
+}
+
+/* An empty text is a text. What a record that is left out has added is written over in the table of places. */
+static bool put_text(parsing *p, int column, const csv_field *field)
+{
+    csv_texts *t = &p->result->texts;
+    if (!reserve_text(p, field->size + 1)) {
+        return false;
+    }
+    size_t size = bwi_csv_field_text(field, t->bytes + t->used);
+    t->cells[p->result->rows * p->table->texts + p->table->columns[column].text] = (struct csv_cell){.at = t->used, .size = size};
+    t->used += size;
+    return true;
+}
+
 /* Whether a text may stand for a missing value. It does not branch on a letter, and excludes 'no': either would slow down every
  * second field in a column of yes and no. */
 static bool may_be_missing(const csv_key *key)
@@ -134,8 +176,12 @@ static bool put_number(parsing *p, int column, double value)
 static bool put_field(parsing *p, int column, const csv_field *field, double *value)
 {
     char quoted[BWI_QUOTE_SIZE], where[CSV_COLUMN_TEXT];
-    csv_key key = bwi_csv_key_of(field->at, field->size, (size_t)(p->end - field->at));
     const csv_dialect *dialect = &p->table->dialect;
+    if (p->table->columns[column].kind == CSV_TEXT) {
+        *value = 0;
+        return put_text(p, column, field);
+    }
+    csv_key key = bwi_csv_key_of(field->at, field->size, (size_t)(p->end - field->at));
     if ((dialect->na || may_be_missing(&key)) && bwi_csv_field_missing(dialect, field)) {
         return put_missing(p, column, value);
     }
@@ -373,6 +419,8 @@ void bwi_csv_block_parse(const csv_table *table, const csv_block *block, int64_t
 void bwi_csv_result_free(bw_context *ctx, const csv_table *table, csv_result *result)
 {
     bwi_release(ctx, result->shifts);
+    bwi_release(ctx, result->texts.bytes);
+    bwi_release(ctx, result->texts.cells);
     for (int i = 0; result->words && i < table->count; i++) {
         bwi_csv_words_free(ctx, &result->words[i]);
     }
