@@ -93,10 +93,10 @@ static void conv_open(conv *c, const bwi_kernels *kernels, int64_t n, int64_t si
     bwi_conv_pool *k = &c->k;
     *c = (conv){.kernels = kernels};
     *k = (bwi_conv_pool){.x = {n, side, side, channels, channels}, .kh = 3, .kw = 3};
-    k->y = (bwi_image){n, (side - 2) / 2, (side - 2) / 2, filters, kernels->packing->winograd->block};
+    k->y = (bwi_image){n, (side - 2) / 2, (side - 2) / 2, filters, kernels->block};
     c->winograd = !kernels->packing->conv_pool->fits(k);
     c->thin = kernels->packing->thin->fits(k);
-    k->x.block = c->winograd ? kernels->packing->winograd->block : channels;
+    k->x.block = c->winograd ? kernels->block : channels;
     int64_t taps = 9 * channels * filters;
     c->x = numbers(bwi_image_floats(&k->x));
     c->dx = numbers(bwi_image_floats(&k->x));

@@ -57,7 +57,7 @@ MODELS = {
     "conv64": ((64, 64, 3), "conv2d(32,3,relu) maxpool2d(2) flatten dense(10,softmax)"),
     "conv128": ((128, 128, 3), "conv2d(32,3,relu) maxpool2d(2) conv2d(64,3,relu) maxpool2d(2) flatten dense(10,softmax)"),
     "denoiser": ((28, 28, 1), "conv2d(16,3,relu,padding=same) maxpool2d(2) conv2d(8,3,relu,padding=same) upsampling2d(2) "
-                              "conv2d(1,3,sigmoid,padding=same)"),
+                              "conv2d(1,3,sigmoid,padding=same) flatten"),
     "MobileNet": ((64, 64, 3), None),
     "ResNet50": ((64, 64, 3), None),
     "VGG16": ((64, 64, 3), None),

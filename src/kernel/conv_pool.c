@@ -76,29 +76,38 @@ static size_t thin_scratch_bytes(const bwi_conv_pool *k)
     return bwi_size_align(bytes, BWI_CACHE_LINE);
 }
 
+/* Pooling needs whole blocks. Elsewhere channels are filled up to 16 and outputs to patches of 4x4, all of which is computed: at most
+ * half of it for nothing. */
 static bool winograd_fits(const bwi_conv_pool *k)
 {
-    return k->kh == 3 && k->kw == 3 && k->x.c % BWI_WINOGRAD_BLOCK == 0 && k->y.c % BWI_WINOGRAD_BLOCK == 0 &&
-           k->x.c * k->y.c <= WINOGRAD_PAIRS && k->y.h >= 2 && k->y.w >= 2;
+    int64_t in = bwi_winograd_channels(k->x.c), out = bwi_winograd_channels(k->y.c);
+    int64_t pixels = 16 * bwi_winograd_rows(k) * bwi_winograd_columns(k);
+    if (k->kh != 3 || k->kw != 3 || in * out > WINOGRAD_PAIRS || k->y.h < 2 || k->y.w < 2) {
+        return false;
+    }
+    return k->then == BWI_THEN_POOL ? in == k->x.c && out == k->y.c : 2 * k->x.c * k->y.c * k->y.h * k->y.w >= in * out * pixels;
 }
 
 static int64_t winograd_floats(const bwi_conv_pool *k)
 {
-    return 2 * BWI_WINOGRAD_POINTS * k->x.c * k->y.c + k->y.c;
+    int64_t out = bwi_winograd_channels(k->y.c);
+    return 2 * BWI_WINOGRAD_POINTS * bwi_winograd_channels(k->x.c) * out + out;
 }
 
+/* Transforms of a set, and sums of the weights' gradient: of 16 by 16 channels if these are transformed back at once. */
 static size_t winograd_scratch_bytes(const bwi_conv_pool *k)
 {
-    int64_t patches = BWI_WINOGRAD_PATCHES * (bwi_winograd_patch(k->x.c) + bwi_winograd_patch(k->y.c));
-    return (size_t)(BWI_WINOGRAD_POINTS * k->x.c * k->y.c + patches) * sizeof(float);
+    int64_t in = bwi_winograd_channels(k->x.c), out = bwi_winograd_channels(k->y.c);
+    int64_t patches = BWI_WINOGRAD_POINTS * bwi_winograd_set(k) * (in + out) + 2 * 16 * BWI_WINOGRAD_PATCHES;
+    int64_t pairs = bwi_winograd_once(k) ? BWI_WINOGRAD_BLOCK * BWI_WINOGRAD_BLOCK : in * out;
+    return (size_t)(BWI_WINOGRAD_POINTS * pairs + patches) * sizeof(float);
 }
 
 const bwi_conv_pool_storage bwi_conv_pool_storage_host = {
-    .block = 0, .fits = conv_pool_fits, .floats = bwi_conv_pool_floats, .scratch_bytes = conv_pool_scratch_bytes};
-const bwi_conv_pool_storage bwi_thin_storage_host = {
-    .block = 0, .fits = thin_fits, .floats = thin_floats, .scratch_bytes = thin_scratch_bytes};
+    .fits = conv_pool_fits, .floats = bwi_conv_pool_floats, .scratch_bytes = conv_pool_scratch_bytes};
+const bwi_conv_pool_storage bwi_thin_storage_host = {.fits = thin_fits, .floats = thin_floats, .scratch_bytes = thin_scratch_bytes};
 const bwi_conv_pool_storage bwi_winograd_storage_host = {
-    .block = BWI_WINOGRAD_BLOCK, .fits = winograd_fits, .floats = winograd_floats, .scratch_bytes = winograd_scratch_bytes};
+    .blocked = true, .fits = winograd_fits, .floats = winograd_floats, .scratch_bytes = winograd_scratch_bytes};
 
 /* ---- The reference ---- */
 
@@ -136,8 +145,9 @@ static float convolved(const bwi_conv_pool *k, const float *x, const float *weig
 void bwi_reference_conv_pool_forward(const bwi_conv_pool *k, const float *x, const float *weights, float *y, void *masks,
                                      void *scratch)
 {
-    unsigned char *bytes = masks;
+    unsigned char *bytes = k->then == BWI_THEN_POOL ? masks : NULL;
     int64_t count = 0;
+    int step = k->then == BWI_THEN_POOL ? 2 : 1;
     (void)scratch;
     memset(y, 0, (size_t)bwi_image_floats(&k->y) * sizeof *y);
     for (int64_t n = 0; n < k->y.n; n++) {
@@ -146,14 +156,15 @@ void bwi_reference_conv_pool_forward(const bwi_conv_pool *k, const float *x, con
                 for (int64_t o = 0; o < k->y.c; o++, count++) {
                     float most = -INFINITY;
                     int best = 0;
-                    for (int e = 0; e < 4 && !isnan(most); e++) {
-                        float v = convolved(k, x, weights, n, 2 * h + e / 2, 2 * w + e % 2, o);
+                    for (int e = 0; e < step * step && !isnan(most); e++) {
+                        float v = convolved(k, x, weights, n, step * h + e / 2, step * w + e % 2, o);
                         best = v > most || isnan(v) ? e : best;
                         most = v > most || isnan(v) ? v : most;
                     }
-                    y[image_at(&k->y, n, h, w, o)] = most > 0 || isnan(most) ? most : 0;
+                    bool passes = most > 0 || isnan(most) || k->then == BWI_THEN_NOTHING;
+                    y[image_at(&k->y, n, h, w, o)] = passes ? most : 0;
                     int bits = most > 0 ? best : 4;
-                    if (masks) {
+                    if (bytes) {
                         bytes[count / 2] = (unsigned char)(count % 2 ? bytes[count / 2] | bits << 4 : bits);
                     }
                 }
@@ -168,18 +179,21 @@ typedef struct visit {
     float value;        /* its difference */
 } visit;
 
-static void each_winner(const bwi_conv_pool *k, const float *dy, const void *masks, void (*see)(const visit *v, void *user),
+/* `with` holds masks, or after ReLU the outputs. */
+static void each_winner(const bwi_conv_pool *k, const float *dy, const void *with, void (*see)(const visit *v, void *user),
                         void *user)
 {
-    const unsigned char *bytes = masks;
-    int64_t count = 0;
+    const unsigned char *bytes = with;
+    const float *outputs = with;
+    int64_t count = 0, step = k->then == BWI_THEN_POOL ? 2 : 1;
     for (int64_t n = 0; n < k->y.n; n++) {
         for (int64_t h = 0; h < k->y.h; h++) {
             for (int64_t w = 0; w < k->y.w; w++) {
                 for (int64_t o = 0; o < k->y.c; o++, count++) {
-                    int best = bytes[count / 2] >> (count % 2 * 4) & 15;
-                    visit v = {k, n, 2 * h + best / 2, 2 * w + best % 2, o, dy[image_at(&k->y, n, h, w, o)]};
-                    if (best < 4) {
+                    int64_t at = image_at(&k->y, n, h, w, o);
+                    int best = k->then == BWI_THEN_POOL ? bytes[count / 2] >> (count % 2 * 4) & 15 : 0;
+                    visit v = {k, n, step * h + best / 2, step * w + best % 2, o, dy[at]};
+                    if (best < 4 && (k->then != BWI_THEN_RELU || outputs[at] > 0)) {
                         see(&v, user);
                     }
                 }

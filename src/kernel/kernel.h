@@ -17,11 +17,16 @@ typedef struct bwi_pool_window {
     int64_t h, w, stride_h, stride_w, pad_top, pad_left;
 } bwi_pool_window;
 
-/* A convolution with stride 1, bias and ReLU, followed by 2x2 max pooling with stride 2 and no padding. x is the convolution's
- * input (channels-last for conv_pool, blocks of 16 for winograd), y the pooled output, in any block. */
+/* What follows a convolution in the same pass. Pooling is 2x2, with stride 2 and no padding. */
+typedef enum bwi_conv_then { BWI_THEN_POOL, /* ReLU and max pooling */ BWI_THEN_RELU, BWI_THEN_NOTHING } bwi_conv_then;
+
+/* A convolution with stride 1 and a bias, and what follows; only winograd has anything but pooling. x is the convolution's input, y the
+ * last output, in any block. winograd takes the table's blocks or multiples of them, and without pooling gives them; the others take
+ * channels-last. */
 typedef struct bwi_conv_pool {
     bwi_image x, y;
     int64_t kh, kw, pad_top, pad_left, pad_bottom, pad_right;
+    bwi_conv_then then;
 } bwi_conv_pool;
 
 /* The kernel of a convolution by hand, mostly a depthwise one, which slides over an image. As in Keras, a dilation of 1 means none. */
@@ -400,7 +405,7 @@ bw_status bwi_limits_measure(bw_context *ctx, bw_machine *machine);
 
 /* How an algorithm for bwi_conv_pool stores what it reads. */
 typedef struct bwi_conv_pool_storage {
-    int64_t block;                             /* of the images; 0: channels-last */
+    bool blocked;                              /* its images have the table's blocks; otherwise channels-last */
     bool (*fits)(const bwi_conv_pool *k);      /* whether its kernels can compute it */
     int64_t (*floats)(const bwi_conv_pool *k); /* of the weights as the kernels read them */
     size_t (*scratch_bytes)(const bwi_conv_pool *k);

@@ -109,11 +109,39 @@ void bwi_reference_conv_pool_backward_data(const bwi_conv_pool *k, const float *
 /* The references of thin and winograd compute the same convolution without transforms. */
 void bwi_reference_thin_weights(const bwi_conv_pool *k, const float *arranged, float *to);
 
-/* winograd: the channel block of the images it reads, the patches of 4x4 outputs it takes at a time, and the points of a
+/* winograd: the channels of its transforms come by 16; the patches of 4x4 outputs it takes at a time, at most, and the points of a
  * transform. */
-#define BWI_WINOGRAD_BLOCK 16 /* of the images it reads */
+#define BWI_WINOGRAD_BLOCK 16
 #define BWI_WINOGRAD_PATCHES 48
 #define BWI_WINOGRAD_POINTS 36
+
+static inline int64_t bwi_winograd_channels(int64_t channels)
+{
+    return (channels + BWI_WINOGRAD_BLOCK - 1) / BWI_WINOGRAD_BLOCK * BWI_WINOGRAD_BLOCK;
+}
+
+/* The rows and columns of patches in an image. */
+static inline int64_t bwi_winograd_rows(const bwi_conv_pool *k)
+{
+    return k->then == BWI_THEN_POOL ? (k->y.h + 1) / 2 : (k->y.h + 3) / 4;
+}
+static inline int64_t bwi_winograd_columns(const bwi_conv_pool *k)
+{
+    return k->then == BWI_THEN_POOL ? (k->y.w + 1) / 2 : (k->y.w + 3) / 4;
+}
+
+/* The patches of a set, fewer of many channels, so that their transforms stay in a core's cache. */
+static inline int64_t bwi_winograd_set(const bwi_conv_pool *k)
+{
+    int64_t channels = bwi_winograd_channels(k->x.c) + bwi_winograd_channels(k->y.c);
+    return channels <= 64 ? BWI_WINOGRAD_PATCHES : BWI_WINOGRAD_PATCHES / 2;
+}
+
+/* Whether one set holds all patches. */
+static inline bool bwi_winograd_once(const bwi_conv_pool *k)
+{
+    return k->x.n * bwi_winograd_rows(k) * bwi_winograd_columns(k) <= bwi_winograd_set(k);
+}
 
 /* Floats from one patch's transforms, [channels/16][36][16], to the next. The 16 more keep it away from multiples of large
  * powers of two, at which patches would compete for the same cache lines. */

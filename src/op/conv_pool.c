@@ -1,9 +1,10 @@
 /*
- * A convolution, its bias, ReLU and 2x2 pooling in one pass. Attributes and variables are the convolution's.
+ * A convolution, its bias, and ReLU and 2x2 pooling in one pass, or ReLU, or nothing. Attributes and variables are the convolution's.
  *
  * conv_relu_maxpool is for images with few channels (the first layer of most networks); thin_relu_maxpool is the same, but the
- * forward pass of a 3x3 kernel uses Winograd's algorithm; winograd_relu_maxpool is for 3x3 kernels and many channels. The weights
- * are rearranged for the kernels once per update; a tile's gradient is put back into the order in which the variable is stored.
+ * forward pass of a 3x3 kernel uses Winograd's algorithm; winograd_relu_maxpool, winograd_relu and winograd are for 3x3 kernels and many
+ * channels. The weights are rearranged for the kernels once per update; a tile's gradient is put back into the order in which the
+ * variable is stored.
  */
 #include "op/internal.h"
 
@@ -15,9 +16,19 @@ static bw_status shape(bwi_graph *graph, bw_node *node)
     return status;
 }
 
+static bw_status convolution_shape(bwi_graph *graph, bw_node *node)
+{
+    return bwi_op_conv2d.shape(graph, node);
+}
+
+static bwi_conv_then then_of(const bwi_op *op)
+{
+    return op == &bwi_op_winograd ? BWI_THEN_NOTHING : op == &bwi_op_winograd_relu ? BWI_THEN_RELU : BWI_THEN_POOL;
+}
+
 static bool is_winograd(const bw_node *node)
 {
-    return node->op == &bwi_op_winograd_relu_maxpool;
+    return node->op == &bwi_op_winograd_relu_maxpool || then_of(node->op) != BWI_THEN_POOL;
 }
 
 static bool is_thin(const bw_node *node)
@@ -40,11 +51,11 @@ static const bwi_conv_pool_storage *conv_pool_storage(const bw_node *node)
 static bwi_conv_pool conv_pool_of(const bw_node *node, int64_t n)
 {
     const bwi_conv2d_attributes *a = node->attributes;
-    bwi_conv_pool k = {.x = {.n = n}, .y = bwi_node_image(node, n), .kh = a->kernel[0], .kw = a->kernel[1]};
+    bwi_conv_pool k = {
+        .x = {.n = n}, .y = bwi_node_image(node, n), .kh = a->kernel[0], .kw = a->kernel[1], .then = then_of(node->op)};
     int64_t out;
     bwi_shape_image(&node->input[0]->shape, &k.x.h, &k.x.w, &k.x.c);
-    int64_t block = storage_of(node)->block;
-    k.x.block = block ? block : k.x.c;
+    k.x.block = storage_of(node)->blocked ? bwi_kernels_of(node->graph->ctx)->block : k.x.c;
     bwi_conv2d_extents(a, 0, k.x.h, &out, &k.pad_top, &k.pad_bottom);
     bwi_conv2d_extents(a, 1, k.x.w, &out, &k.pad_left, &k.pad_right);
     return k;
@@ -53,7 +64,7 @@ static bwi_conv_pool conv_pool_of(const bw_node *node, int64_t n)
 static void blocks(const bw_node *node, int64_t *src_block, int64_t *dst_block)
 {
     *src_block = conv_pool_of(node, 1).x.block;
-    *dst_block = 0;
+    *dst_block = then_of(node->op) == BWI_THEN_POOL ? 0 : *src_block;
 }
 
 static size_t floats_bytes(int64_t count)
@@ -95,7 +106,7 @@ static bw_status prepare(bwi_prepare *p)
 {
     bwi_conv_pool k = conv_pool_of(p->node, p->samples);
     offsets at = offsets_of(p->node, &k);
-    p->workspace_bytes = bwi_kernels_of(p->ctx)->packing->relu_maxpool_mask_bytes(&k.y);
+    p->workspace_bytes = k.then == BWI_THEN_POOL ? bwi_kernels_of(p->ctx)->packing->relu_maxpool_mask_bytes(&k.y) : 0;
     p->scratch_bytes = p->training ? at.bytes : at.arranged;
     /* The kernels' weights are followed by a buffer for Keras's order, which they pass through. */
     p->shared_bytes = made_bytes(p->node, &k) + floats_bytes(bwi_shape_count(&p->node->variable[0]->shape));
@@ -139,6 +150,12 @@ static bw_status prologue(const bwi_call *call)
     return BW_OK;
 }
 
+/* What backward passes need to know of the outputs: which ones pooling chose, or where ReLU let something pass. */
+static const void *passed(const bwi_call *call)
+{
+    return then_of(call->node->op) == BWI_THEN_RELU ? call->dst : call->workspace;
+}
+
 static bw_status forward(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
@@ -157,7 +174,7 @@ static bw_status backward(const bwi_call *call, const bwi_tile *tile)
     (void)tile;
     bwi_conv_pool k = conv_pool_of(call->node, call->samples);
     if (is_winograd(call->node)) {
-        call->kernels->winograd_backward_data(&k, call->diff_dst, call->workspace, call->shared, call->diff_src[0], call->scratch);
+        call->kernels->winograd_backward_data(&k, call->diff_dst, passed(call), call->shared, call->diff_src[0], call->scratch);
     } else {
         call->kernels->conv_pool_backward_data(&k, call->diff_dst, call->workspace, call->shared, call->diff_src[0]);
     }
@@ -173,7 +190,7 @@ static bw_status backward_weights(const bwi_call *call, const bwi_tile *tile)
     void *arranged = bytes_at(call->scratch, at.arranged), *keras_order = bytes_at(call->scratch, at.keras_order);
     void *bias = bytes_at(call->scratch, at.bias), *stored = keras_order;
     if (is_winograd(call->node)) {
-        kernels->winograd_backward_weights(&k, call->src[0], call->diff_dst, call->workspace, keras_order, bias, call->scratch);
+        kernels->winograd_backward_weights(&k, call->src[0], call->diff_dst, passed(call), keras_order, bias, call->scratch);
     } else {
         kernels->memory->clear(arranged, (size_t)kernels->packing->conv_pool->floats(&k) * sizeof(float));
         kernels->conv_pool_backward_weights(&k, call->src[0], call->diff_dst, call->workspace, arranged, call->scratch);
@@ -205,22 +222,30 @@ bool bwi_conv_pool_fusion(const bw_node *convolution, const bwi_op *fused)
         a->dilation[1] != 1) {
         return false;
     }
-    bw_node pooled = *convolution;
-    pooled.op = fused;
-    pooled.shape.extent[0] /= 2;
-    pooled.shape.extent[1] /= 2;
-    pooled.block = pooled.shape.extent[2];
-    bwi_conv_pool k = conv_pool_of(&pooled, 1);
-    return storage_of(&pooled)->fits(&k);
+    bw_node last = *convolution;
+    last.op = fused;
+    if (then_of(fused) == BWI_THEN_POOL) {
+        last.shape.extent[0] /= 2;
+        last.shape.extent[1] /= 2;
+    }
+    last.block = last.shape.extent[2];
+    bwi_conv_pool k = conv_pool_of(&last, 1);
+    return storage_of(&last)->fits(&k);
 }
 
 static const bwi_op_kernels kernels = {.blocks = blocks, .prologue = prologue};
 
-#define COMMON                                                                                                               \
-    .flags = BWI_OP_INFERENCE_PROLOGUE, .backward_reads = BWI_READS_WORKSPACE,                                               \
-    .weights_reads = BWI_READS_SRC | BWI_READS_WORKSPACE, .layout = BWI_LAYOUT_PREPARED, .shape = shape, .prepare = prepare, \
-    .forward = forward, .backward = backward, .backward_weights = backward_weights, .flops = flops, .kernels = &kernels
+#define COMMON                                                                                                 \
+    .flags = BWI_OP_INFERENCE_PROLOGUE, .layout = BWI_LAYOUT_PREPARED, .prepare = prepare, .forward = forward, \
+    .backward = backward, .backward_weights = backward_weights, .flops = flops, .kernels = &kernels
+#define POOLED COMMON, .shape = shape, .backward_reads = BWI_READS_WORKSPACE, .weights_reads = BWI_READS_SRC | BWI_READS_WORKSPACE
 
-const bwi_op bwi_op_conv_relu_maxpool = {.name = "conv_relu_maxpool", COMMON};
-const bwi_op bwi_op_thin_relu_maxpool = {.name = "thin_relu_maxpool", COMMON};
-const bwi_op bwi_op_winograd_relu_maxpool = {.name = "winograd_relu_maxpool", COMMON};
+const bwi_op bwi_op_conv_relu_maxpool = {.name = "conv_relu_maxpool", POOLED};
+const bwi_op bwi_op_thin_relu_maxpool = {.name = "thin_relu_maxpool", POOLED};
+const bwi_op bwi_op_winograd_relu_maxpool = {.name = "winograd_relu_maxpool", POOLED};
+const bwi_op bwi_op_winograd_relu = {.name = "winograd_relu",
+                                     COMMON,
+                                     .shape = convolution_shape,
+                                     .backward_reads = BWI_READS_DST,
+                                     .weights_reads = BWI_READS_SRC | BWI_READS_DST};
+const bwi_op bwi_op_winograd = {.name = "winograd", COMMON, .shape = convolution_shape, .weights_reads = BWI_READS_SRC};

@@ -11,8 +11,9 @@
 extern const bwi_op *const bwi_ops[];
 
 extern const bwi_op bwi_op_input, bwi_op_conv2d, bwi_op_maxpool2d, bwi_op_relu, bwi_op_relu_maxpool, bwi_op_conv_relu_maxpool,
-    bwi_op_thin_relu_maxpool, bwi_op_winograd_relu_maxpool, bwi_op_softmax, bwi_op_reshape, bwi_op_dense, bwi_op_batchnorm,
-    bwi_op_reorder, bwi_op_crossentropy, bwi_op_accuracy, bwi_op_mean, bwi_op_custom, bwi_op_custom_constant;
+    bwi_op_thin_relu_maxpool, bwi_op_winograd_relu_maxpool, bwi_op_winograd_relu, bwi_op_winograd, bwi_op_softmax, bwi_op_reshape,
+    bwi_op_dense, bwi_op_batchnorm, bwi_op_reorder, bwi_op_crossentropy, bwi_op_accuracy, bwi_op_mean, bwi_op_custom,
+    bwi_op_custom_constant;
 extern const bwi_op bwi_op_avgpool2d, bwi_op_global_maxpool, bwi_op_pad2d, bwi_op_upsample2d, bwi_op_permute, bwi_op_depthwise;
 extern const bwi_op bwi_op_recurrent, bwi_op_attention, bwi_op_reverse;
 extern const bwi_op bwi_op_embedding, bwi_op_index_mask, bwi_op_masked_average, bwi_op_mask_any, bwi_op_mask_weights,

@@ -36,6 +36,8 @@ const bwi_op *const bwi_ops[] = {&bwi_op_activation,
                                  &bwi_op_conv_relu_maxpool,
                                  &bwi_op_thin_relu_maxpool,
                                  &bwi_op_winograd_relu_maxpool,
+                                 &bwi_op_winograd_relu,
+                                 &bwi_op_winograd,
                                  &bwi_op_softmax,
                                  &bwi_op_reshape,
                                  &bwi_op_dense,
@@ -107,7 +109,17 @@ static bool winograd_relu_maxpool_fits(const bw_node *const *chain)
     return pools_two_by_two(chain[1], chain[2]) && bwi_conv_pool_fusion(chain[0], &bwi_op_winograd_relu_maxpool);
 }
 
-#define CONV_RELU_POOL .chain = {&bwi_op_conv2d, &bwi_op_relu, &bwi_op_maxpool2d}, .length = 3, .attributes = 0
+static bool winograd_relu_fits(const bw_node *const *chain)
+{
+    return bwi_conv_pool_fusion(chain[0], &bwi_op_winograd_relu);
+}
+
+static bool winograd_fits(const bw_node *const *chain)
+{
+    return bwi_conv_pool_fusion(chain[0], &bwi_op_winograd);
+}
+
+#define CONV_RELU_POOL .chain = {&bwi_op_conv2d, &bwi_op_relu, &bwi_op_maxpool2d}, .length = 3
 
 const bwi_fusion bwi_fusions[] = {
     {CONV_RELU_POOL, .fused = &bwi_op_thin_relu_maxpool, .fits = thin_relu_maxpool_fits, .inexact = true},
@@ -118,6 +130,12 @@ const bwi_fusion bwi_fusions[] = {
      .attributes = 1,
      .fused = &bwi_op_relu_maxpool,
      .fits = relu_maxpool_fits},
+    {.chain = {&bwi_op_conv2d, &bwi_op_relu},
+     .length = 2,
+     .fused = &bwi_op_winograd_relu,
+     .fits = winograd_relu_fits,
+     .inexact = true},
+    {.chain = {&bwi_op_conv2d}, .length = 1, .fused = &bwi_op_winograd, .fits = winograd_fits, .inexact = true},
     {.fused = NULL},
 };
 

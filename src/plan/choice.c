@@ -20,6 +20,9 @@ enum {
     FREE_DEFERRED_BYTES = 2 << 20, /* and that factors may */
     EVALUATION_TILE = 32,          /* the smallest, whatever the batch: evaluation feeds more than a batch at once */
     STAGED_ROWS = 16,              /* whose multiples a tile stages */
+    SHARED_TILES = 4,              /* that a batch should have, so that workers share it */
+    WEIGHT_USES = 12,              /* products of a tile with a weight, from which on reading the weights costs little */
+    TILE_OPERATIONS = 1 << 20,     /* of a tile's forward pass: waking a worker for less does not pay */
     LANES_LIMIT = 4096
 };
 
@@ -91,6 +94,32 @@ static bool has_phases(const bwi_plan_request *request)
         }
     }
     return false;
+}
+
+/* The operations of a sample's forward pass. */
+static double sample_operations(const bwi_plan_request *request)
+{
+    double operations = 0;
+    for (int n = 0; n < (request->own_nodes ? request->own_nodes : request->graph->count); n++) {
+        const bw_node *node = request->graph->nodes[n];
+        operations += node->op->flops ? node->op->flops(node) : (double)bwi_shape_count(&node->shape);
+    }
+    return operations;
+}
+
+/* Workers share a batch by tiles, so a small batch is cut into a few, as long as each has enough to compute, for itself and for every
+ * weight that it reads. Dense layers do not need that where workers share their panels. */
+static int64_t shared_tile(const bwi_plan_request *request, int64_t tile, bool deferred)
+{
+    double operations = sample_operations(request), bytes = (double)bwi_choice_gradient_bytes(request->graph);
+    double weights = bytes / sizeof(float);
+    int64_t enough = power_of_two_below(request->batch) / SHARED_TILES;
+    bool splits = deferred && bytes >= BWI_SPLIT_BYTES && operations < 2 * 2 * weights;
+    while (!splits && tile > (enough > 1 ? enough : 1) && operations * (double)(tile / 2) >= TILE_OPERATIONS &&
+           operations * (double)(tile / 2) >= 2 * WEIGHT_USES * weights) {
+        tile /= 2;
+    }
+    return tile;
 }
 
 /* The lanes' sums should cost less than two workers' tiles, eight of them less than four, and than the samples that these save of a small
@@ -234,7 +263,7 @@ bw_status bwi_choice_make(bw_context *ctx, const bwi_plan_request *request, size
     c->cheap_lanes = cheap_lanes(request, tile);
     c->lanes = request->lanes ? request->lanes : default_lanes(request, c, deferred);
     c->joins = deferred && c->lanes > c->cheap_lanes && !request->least_lanes;
-    c->tile = request->tile ? tile : tile_of_batch(request, tile);
+    c->tile = request->tile ? tile : tile_of_batch(request, request->batch > 1 ? shared_tile(request, tile, deferred) : tile);
     c->tile = c->tile > 0 && c->tile < least ? least : c->tile;
     c->workers = request->workers ? request->workers : ctx->workers;
     c->segments = 1;

@@ -4,6 +4,8 @@
 
 #include "plan/plan.h"
 
+/* Bytes of a model's dense weights from which on splitting layers is faster than sharing out tiles. */
+enum { BWI_SPLIT_BYTES = 1 << 20 };
 enum { BWI_SMALL_BATCH = 32 }; /* smaller ones may cost more than holding the whole batch */
 
 /* choice.c: the choices that a budget may change. */

@@ -7,10 +7,7 @@
  */
 #include "plan/internal.h"
 
-enum {
-    SPLIT_BYTES = 1 << 20, /* of weights, from which on splitting layers is faster than sharing out tiles */
-    MOST_SPLIT_TILES = 8   /* tiles that run together, at most, where they share a lane */
-};
+enum { MOST_SPLIT_TILES = 8 }; /* tiles that run together, at most, where they share a lane */
 
 /* With a smaller budget the most frugal plan is tried first. */
 static const size_t TIGHT_BYTES = (size_t)1 << 30;
@@ -119,7 +116,7 @@ static int split_tiles_of(const bwi_plan *plan, size_t weights)
     if (plan->lanes == 1 && weights >= trained - trained / 8) {
         most = MOST_SPLIT_TILES;
     }
-    return plan->ranks == 1 && plan->window > 0 && weights >= SPLIT_BYTES && tiles <= most ? (int)tiles : 0;
+    return plan->ranks == 1 && plan->window > 0 && weights >= BWI_SPLIT_BYTES && tiles <= most ? (int)tiles : 0;
 }
 
 /* Lanes share one buffer of deferred gradients if the factors of every window can be staged until the update, and need less than

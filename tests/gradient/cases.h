@@ -650,6 +650,8 @@ static const pattern_case pattern_cases[] = {
     {&bwi_op_thin_relu_maxpool, {CONV(3, 3, 1, 1, 1, 1, 1, true, 6, 8, 2, 32), RELU_POOL(true)}},
     {&bwi_op_winograd_relu_maxpool, {CONV(3, 3, 1, 1, 1, 1, 1, false, 6, 7, 16, 16), RELU_POOL(false)}},
     {&bwi_op_winograd_relu_maxpool, {CONV(3, 3, 1, 1, 1, 1, 1, true, 6, 4, 16, 32), RELU_POOL(true)}},
+    {&bwi_op_winograd_relu, {CONV(3, 3, 1, 1, 1, 1, 1, true, 6, 8, 28, 30), KINKED(relu, 0)}},
+    {&bwi_op_winograd, {CONV(3, 3, 1, 1, 1, 1, 1, true, 8, 8, 16, 20)}},
 };
 
 /* ---- Models: the samples of one that begins with an embedding are whole numbers below its rows ---- */

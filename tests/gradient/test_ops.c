@@ -288,7 +288,7 @@ static bool is_case_of(const pattern_case *c, const bwi_fusion *pattern)
     return same;
 }
 
-/* The nodes before the last as targets too keep them apart. */
+/* The nodes before the last as targets too keep them apart; exact kernels keep inexact fusions of a part away. */
 static void check_pattern(const pattern_case *c, const bwi_fusion *pattern)
 {
     rig r;
@@ -305,7 +305,9 @@ static void check_pattern(const pattern_case *c, const bwi_fusion *pattern)
     rig_samples(&r, &c->chain[0], &r.output->shape, false);
     rig_variables(&r, c->chain[0].kinks || kinks, 3 * STEP);
     apart[0] = r.mean;
-    bwi_exec *fused = rig_exec(&r, &r.mean, 1, RIG_SAMPLES), *unfused = rig_exec(&r, apart, pattern->length, RIG_SAMPLES);
+    bwi_exec *fused = rig_exec(&r, &r.mean, 1, RIG_SAMPLES);
+    r.ctx->exact_kernels = pattern->inexact;
+    bwi_exec *unfused = rig_exec(&r, apart, pattern->length, RIG_SAMPLES);
     assert_true(holds(fused, pattern->fused) && !holds(unfused, pattern->fused));
     for (int k = 0; k < pattern->length; k++) {
         assert_true(!holds(fused, pattern->chain[k]) && holds(unfused, pattern->chain[k]));

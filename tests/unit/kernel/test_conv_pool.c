@@ -20,9 +20,11 @@ static const conv_case cases[] = {
 };
 static const int64_t blocks[] = {0, 1, 4, 8, 16}; /* 0: channels-last */
 
-static bwi_conv_pool conv_pool_of(const conv_case *c, int64_t block)
+static bwi_conv_pool convolution_of(const conv_case *c, bwi_conv_then then, int64_t block)
 {
+    int64_t step = then == BWI_THEN_POOL ? 2 : 1;
     bwi_conv_pool k = {.x = {2, c->h, c->w, c->c, c->c},
+                       .then = then,
                        .kh = c->kh,
                        .kw = c->kw,
                        .pad_top = c->pad[0],
@@ -30,11 +32,16 @@ static bwi_conv_pool conv_pool_of(const conv_case *c, int64_t block)
                        .pad_bottom = c->pad[2],
                        .pad_right = c->pad[3]};
     k.y = (bwi_image){.n = 2,
-                      .h = (c->h + c->pad[0] + c->pad[2] - c->kh + 1) / 2,
-                      .w = (c->w + c->pad[1] + c->pad[3] - c->kw + 1) / 2,
+                      .h = (c->h + c->pad[0] + c->pad[2] - c->kh + 1) / step,
+                      .w = (c->w + c->pad[1] + c->pad[3] - c->kw + 1) / step,
                       .c = c->filters,
                       .block = block ? block : c->filters};
     return k;
+}
+
+static bwi_conv_pool conv_pool_of(const conv_case *c, int64_t block)
+{
+    return convolution_of(c, BWI_THEN_POOL, block);
 }
 
 typedef struct results {
@@ -176,13 +183,25 @@ static void test_nan(void **state)
 
 /* ---- Winograd ---- */
 
-static const conv_case winograd_cases[] = {
-    {6, 6, 16, 16, 3, 3, {0}},          {7, 11, 16, 32, 3, 3, {0}},           {8, 8, 32, 16, 3, 3, {1, 1, 1, 1}},
-    {9, 6, 48, 80, 3, 3, {1, 0, 0, 1}}, {18, 33, 16, 16, 3, 3, {2, 2, 2, 2}},
+static const struct {
+    conv_case shape;
+    bwi_conv_then then;
+} winograd_cases[] = {
+    {{6, 6, 16, 16, 3, 3, {0}}, BWI_THEN_POOL},
+    {{7, 11, 16, 32, 3, 3, {0}}, BWI_THEN_POOL},
+    {{8, 8, 32, 16, 3, 3, {1, 1, 1, 1}}, BWI_THEN_POOL},
+    {{9, 6, 48, 80, 3, 3, {1, 0, 0, 1}}, BWI_THEN_POOL},
+    {{18, 33, 16, 16, 3, 3, {2, 2, 2, 2}}, BWI_THEN_POOL},
+    {{6, 6, 16, 16, 3, 3, {0}}, BWI_THEN_NOTHING},
+    {{11, 12, 28, 50, 3, 3, {1, 1, 1, 1}}, BWI_THEN_NOTHING}, /* channels that fill no block, pixels that fill no patch */
+    {{7, 8, 40, 29, 3, 3, {1, 0, 1, 1}}, BWI_THEN_RELU},
+    {{23, 34, 24, 28, 3, 3, {1, 1, 1, 1}}, BWI_THEN_RELU}, /* several sets of patches */
+    {{20, 31, 16, 32, 3, 3, {1, 0, 0, 1}}, BWI_THEN_NOTHING},
 };
 
+/* ReLU's choice is that of `y`, unless it is NULL: close to 0 a rounding would change it. */
 static results compute_winograd(const bwi_kernels *k, const bwi_conv_pool *p, const float *x, const float *w, const float *b,
-                                const float *dy)
+                                const float *dy, const float *y)
 {
     int64_t floats = p->kh * p->kw * p->x.c * p->y.c, y_floats = bwi_image_floats(&p->y);
     size_t bytes = bwi_packing_host.winograd->scratch_bytes(p), masks = bwi_packing_host.relu_maxpool_mask_bytes(&p->y);
@@ -193,8 +212,9 @@ static results compute_winograd(const bwi_kernels *k, const bwi_conv_pool *p, co
     k->winograd_weights(p, w, b, weights);
     k->winograd_forward(p, x, weights, r.y, r.masks, scratch);
     k->winograd_forward(p, x, weights, r.inference, NULL, scratch);
-    k->winograd_backward_weights(p, x, dy, r.masks, r.gradient, r.gradient + floats, scratch);
-    k->winograd_backward_data(p, dy, r.masks, weights, r.dx, scratch);
+    const void *passed = p->then == BWI_THEN_RELU ? (const void *)(y ? y : r.y) : r.masks;
+    k->winograd_backward_weights(p, x, dy, passed, r.gradient, r.gradient + floats, scratch);
+    k->winograd_backward_data(p, dy, passed, weights, r.dx, scratch);
     output_free(scratch, bytes);
     output_floats_free(weights, bwi_packing_host.winograd->floats(p));
     return r;
@@ -225,7 +245,7 @@ static void check_winograd(const bwi_kernels *k, const bwi_conv_pool *p)
     int64_t floats = 9 * p->x.c * p->y.c;
     float *x = random_difference(&p->x), *w = input_floats(floats), *b = input_floats(p->y.c), *dy = random_difference(&p->y);
     assert_true(bwi_packing_host.winograd->fits(p));
-    results a = compute_winograd(k, p, x, w, b, dy), e = compute_winograd(&bwi_kernels_reference, p, x, w, b, dy);
+    results e = compute_winograd(&bwi_kernels_reference, p, x, w, b, dy, NULL), a = compute_winograd(k, p, x, w, b, dy, e.y);
     assert_near("y", a.y, e.y, bwi_image_floats(&p->y));
     assert_close("y without masks", a.inference, a.y, bwi_image_floats(&p->y), 0);
     assert_near("gradient", a.gradient, e.gradient, floats);
@@ -290,9 +310,10 @@ static void test_thin(void **state)
 static void check_all_winograd(const bwi_kernels *k)
 {
     for (size_t i = 0; i < BWI_COUNT(winograd_cases); i++) {
+        bool pools = winograd_cases[i].then == BWI_THEN_POOL;
         for (size_t b = i == 0 ? 0 : BWI_COUNT(blocks) - 1; b < BWI_COUNT(blocks); b++) { /* the reference takes its time */
-            bwi_conv_pool p = conv_pool_of(&winograd_cases[i], blocks[b]);
-            p.x.block = bwi_packing_host.winograd->block;
+            bwi_conv_pool p = convolution_of(&winograd_cases[i].shape, winograd_cases[i].then, pools ? blocks[b] : k->block);
+            p.x.block = (b + i) % 2 ? 16 : k->block;
             check_winograd(k, &p);
         }
     }
