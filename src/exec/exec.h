@@ -138,6 +138,8 @@ bw_status bwi_exec_norm(bwi_exec *exec, double *squared_norm);
 /* Reduces likewise, and reads (unless it is NULL) and then replaces (likewise) the gradient sum of one variable, in Keras's order. That
  * of a table cannot be replaced. */
 bw_status bwi_exec_gradient(bwi_exec *exec, const bwi_variable *variable, float *values, const float *replacement);
+/* Reads and replaces likewise, between reduce (with a norm) and update, which does not continue the window. */
+void bwi_exec_reduced(bwi_exec *exec, const bwi_variable *variable, float *values, const float *replacement);
 /* Multiplies the window's gradient. */
 void bwi_exec_scale(bwi_exec *exec, float factor);
 /* Called between reduce and update, on a worker, for a part of a variable. Returns the squared norm of what it makes of the

@@ -487,14 +487,8 @@ static void read_table(bwi_exec *exec, const bwi_variable *variable, float *valu
 }
 
 /* A gradient is stored as its variable is, so what brings that into Keras's order does so with it. */
-bw_status bwi_exec_gradient(bwi_exec *exec, const bwi_variable *variable, float *values, const float *replacement)
+void bwi_exec_reduced(bwi_exec *exec, const bwi_variable *variable, float *values, const float *replacement)
 {
-    double squared;
-    bw_status status = reduce(exec, &squared, false);
-    if (status != BW_OK) {
-        return status;
-    }
-    unsigned state = bwi_float_begin();
     if (exec->plan->gradients[variable->index] != SIZE_MAX) {
         bwi_variable view = *variable;
         view.data = variable_gradient(exec, 0, variable);
@@ -508,6 +502,17 @@ bw_status bwi_exec_gradient(bwi_exec *exec, const bwi_variable *variable, float 
         memset(values, 0, (size_t)bwi_shape_count(&variable->shape) * sizeof *values);
         read_table(exec, variable, values);
     }
+}
+
+bw_status bwi_exec_gradient(bwi_exec *exec, const bwi_variable *variable, float *values, const float *replacement)
+{
+    double squared;
+    bw_status status = reduce(exec, &squared, false);
+    if (status != BW_OK) {
+        return status;
+    }
+    unsigned state = bwi_float_begin();
+    bwi_exec_reduced(exec, variable, values, replacement);
     resume(exec);
     bwi_float_restore(state);
     return BW_OK;

@@ -149,13 +149,17 @@ static bw_status add_inner(const bwi_keras *k, const char *key, const bwi_json *
 static bw_status add_wrapper(const bwi_keras *k, const bwi_layer_row *row, const bwi_json *config, bwi_text *text)
 {
     const bwi_json *mode = bwi_json_get(config, "merge_mode");
-    bool none = row->argument_count > 0 && bwi_json_kind_of(mode) == BWI_JSON_NULL;
+    bool merges = strcmp(row->class_name, "Bidirectional") == 0;
+    bool none = merges && bwi_json_kind_of(mode) == BWI_JSON_NULL;
     const char *word = none ? "none" : bwi_json_text(mode);
     bw_status status = add_inner(k, "layer", bwi_json_get(config, "layer"), text);
     if (status == BW_OK) {
+        status = add_inner(k, "cell", bwi_json_get(config, "cell"), text);
+    }
+    if (status == BW_OK) {
         status = add_inner(k, "backward_layer", bwi_json_get(config, "backward_layer"), text);
     }
-    if (status == BW_OK && row->argument_count > 0 && word) {
+    if (status == BW_OK && merges && word) {
         text->length--;
         bwi_text_add(text, "%smerge_mode=%s)", text->bytes[text->length - 1] == '(' ? "" : ",", word);
     }
@@ -170,7 +174,8 @@ static bool of_front(const char *key, const bwi_json *value)
 
 static bool of_wrapper(const char *key, const bwi_json *value)
 {
-    return strcmp(key, "layer") == 0 || strcmp(key, "backward_layer") == 0 || strcmp(key, "merge_mode") == 0 || neutral(key, value);
+    return strcmp(key, "layer") == 0 || strcmp(key, "cell") == 0 || strcmp(key, "backward_layer") == 0 ||
+           strcmp(key, "merge_mode") == 0 || neutral(key, value);
 }
 
 /* Writes the layer as it would appear in an expression. */
@@ -185,9 +190,11 @@ bw_status bwi_keras_layer_text(const bwi_keras *k, const bwi_json *layer, bool f
     char name[64];
     snprintf(name, sizeof name, "%.*s", (int)strcspn(row->names, " "), row->names);
     bool wraps = row->flags & BWI_LAYER_WRAPS;
-    bw_status status = wraps ? bwi_keras_call_text(k, name, config, NULL, 0, of_wrapper, text)
-                             : bwi_keras_call_text(k, name, config, row->arguments, row->argument_count,
-                                                   bwi_layer_front_kind(row) ? of_front : neutral, text);
+    bool merges = strcmp(row->class_name, "Bidirectional") == 0; /* add_wrapper reads its argument */
+    bw_status status =
+        wraps ? bwi_keras_call_text(k, name, config, row->arguments, merges ? 0 : row->argument_count, of_wrapper, text)
+              : bwi_keras_call_text(k, name, config, row->arguments, row->argument_count,
+                                    bwi_layer_front_kind(row) ? of_front : neutral, text);
     if (status == BW_OK && wraps) {
         status = add_wrapper(k, row, config, text);
     }

@@ -48,7 +48,7 @@ static bool has_data_format(const bwi_layer_row *row)
     static const char *const starts[] = {"Conv",          "DepthwiseConv", "MaxPooling",   "AveragePooling", "Global",
                                          "ZeroPadding2D", "Cropping2D",    "UpSampling2D", "Flatten",        "SpatialDropout2D",
                                          "SeparableConv", "ZeroPadding3D", "Cropping3D",   "UpSampling3D",   "SpatialDropout3D",
-                                         "Adaptive",      "CenterCrop",    "Random"};
+                                         "Adaptive",      "CenterCrop",    "Random",       "Resizing"};
     for (size_t i = 0; i < BWI_COUNT(starts); i++) {
         if (strncmp(row->class_name, starts[i], strlen(starts[i])) == 0 && strcmp(row->class_name, "Concatenate") != 0) {
             return true;
@@ -73,7 +73,8 @@ static bw_status put_config(bw_context *ctx, bwi_json_writer *w, const bwi_layer
     for (int i = 0; i < 2 && status == BW_OK; i++) {
         static const char *const keys[] = {"layer", "backward_layer"};
         if (layer->inner[i]) {
-            bwi_json_begin(w, keys[i], '{');
+            bool cell = strcmp(row->class_name, "RNN") == 0;
+            bwi_json_begin(w, cell ? "cell" : keys[i], '{');
             bwi_json_put_text(w, "module", "keras.layers");
             bwi_json_put_text(w, "class_name", layer->inner[i]->row->class_name);
             status = put_config(ctx, w, layer->inner[i], variables);
@@ -95,6 +96,12 @@ static bw_status put_config(bw_context *ctx, bwi_json_writer *w, const bwi_layer
     }
     if (layer->front && status == BW_OK) {
         status = bwi_front_put_config(ctx, w, layer);
+    }
+    for (int i = 0; i < layer->constraint_count && status == BW_OK; i++) {
+        status = bwi_keras_put_object(ctx, w, layer->constraints[i].name, layer->constraints[i].text);
+    }
+    if (layer->activity[0] && status == BW_OK) {
+        status = bwi_keras_put_object(ctx, w, "activity_regularizer", layer->activity);
     }
     if (has_data_format(row)) {
         bwi_json_put_text(w, "data_format", "channels_last");

@@ -218,6 +218,7 @@ static void separate(bwi_text *text, bool *open)
     *open = true;
 }
 
+/* What has its default value is left out, and everything after it named. */
 static void put_arguments(writer *w, const bwi_layer *layer, bool *open)
 {
     const bwi_layer_row *row = layer->row;
@@ -235,6 +236,14 @@ static void put_arguments(writer *w, const bwi_layer *layer, bool *open)
             bwi_text_add(&w->text, "%s=", a->name);
         }
         put_value(&w->text, a, &value, bare);
+    }
+    for (int i = 0; i < layer->constraint_count; i++) {
+        separate(&w->text, open);
+        bwi_text_add(&w->text, "%s=%s", layer->constraints[i].name, layer->constraints[i].text);
+    }
+    if (layer->activity[0]) {
+        separate(&w->text, open);
+        bwi_text_add(&w->text, "activity_regularizer=%s", layer->activity);
     }
 }
 

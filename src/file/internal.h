@@ -38,6 +38,8 @@ bool bwi_keras_is_float32(const bwi_json *dtype);
 bool bwi_keras_is_own(const bwi_json *object);
 
 /* Writes an argument's value as Keras does; writes nothing if it has none. */
+/* Writes a word, or a call as an object with its class and configuration. */
+bw_status bwi_keras_put_object(bw_context *ctx, bwi_json_writer *w, const char *key, const char *text);
 bw_status bwi_keras_put_argument(bw_context *ctx, bwi_json_writer *writer, const char *class_name, const bwi_argument *argument,
                                  const bwi_argument_value *value);
 /* Whether the value is the argument's default. */

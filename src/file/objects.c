@@ -14,7 +14,7 @@ typedef struct object_row {
     const char *arguments; /* in the order of their positions in texts */
 } object_row;
 
-static const char initializers[] = "keras.initializers", regularizers[] = "keras.regularizers";
+static const char initializers[] = "keras.initializers", regularizers[] = "keras.regularizers", constraints[] = "keras.constraints";
 
 /* Schedules are not listed here, because train has a table of them. */
 static const object_row objects[] = {
@@ -40,6 +40,11 @@ static const object_row objects[] = {
     {"L1", "l1", regularizers, "l1"},
     {"L2", "l2", regularizers, "l2"},
     {"L1L2", "l1_l2", regularizers, "l1 l2"},
+    {"OrthogonalRegularizer", "orthogonal", regularizers, "factor mode"},
+    {"MaxNorm", "max_norm", constraints, "max_value axis"},
+    {"NonNeg", "non_neg", constraints, ""},
+    {"UnitNorm", "unit_norm", constraints, "axis"},
+    {"MinMaxNorm", "min_max_norm", constraints, "min_value max_value rate axis"},
 };
 
 /* ---- Reading ---- */
@@ -217,6 +222,23 @@ static bool is_equation(const char *text)
     return text && strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.,->") == strlen(text);
 }
 
+/* Muon's list of layers, which texts have as words between commas. */
+static const char words_argument[] = "exclude_layers";
+
+static bw_status words_text(const bwi_keras *k, const char *key, const bwi_json *list, bwi_text *text)
+{
+    bwi_text_add(text, "\"");
+    for (int i = 0; i < bwi_json_count(list); i++) {
+        const char *word = bwi_json_text(bwi_json_at(list, i));
+        if (!word || !is_word(word)) {
+            return bwi_keras_refuse(k, key, list);
+        }
+        bwi_text_add(text, "%s%s", i ? "," : "", word);
+    }
+    bwi_text_add(text, "\"");
+    return BW_OK;
+}
+
 /* An integer may be written as 2.0, and a single axis as a list. Tokens may hold anything, so they are quoted. */
 static bw_status argument_text(const bwi_keras *k, const bwi_argument *argument, const bwi_json *value, bwi_text *text)
 {
@@ -229,6 +251,9 @@ static bw_status argument_text(const bwi_keras *k, const bwi_argument *argument,
     if (token && argument->kind == BWI_TEXT && bwi_json_text(value) && !strpbrk(bwi_json_text(value), "\"\n\r")) {
         bwi_text_add(text, "\"%s\"", bwi_json_text(value));
         return BW_OK;
+    }
+    if (strcmp(argument->name, words_argument) == 0 && bwi_json_kind_of(value) == BWI_JSON_LIST) {
+        return words_text(k, argument->name, value, text);
     }
     if (strcmp(argument->name, "equation") == 0 && is_equation(bwi_json_text(value))) {
         bwi_text_add(text, "\"%s\"", bwi_json_text(value));
@@ -272,6 +297,12 @@ bw_status bwi_keras_call_text(const bwi_keras *k, const char *name, const bwi_js
     bwi_text_add(text, "%s(", name);
     for (const bwi_json *value; (value = bwi_json_next(config, &key));) {
         const bwi_argument *argument = find_argument(arguments, count, key);
+        static const bwi_argument penalty = {"", NULL, BWI_CALL, "none", 0, 0, NULL};
+        bwi_argument own = penalty;
+        if (!argument && (bwi_constraint_is_argument(arguments, count, key) || strcmp(key, "activity_regularizer") == 0)) {
+            own.name = key;
+            argument = &own;
+        }
         bool null = bwi_json_kind_of(value) == BWI_JSON_NULL;
         if (argument ? null && null_is_standard(argument) : neutral(key, value)) {
             continue;
@@ -313,10 +344,12 @@ static void put_text(bwi_json_writer *w, const char *key, const char *text, int 
     }
 }
 
-static const object_row *find_object(const bwi_term *term)
+/* An initializer and a regularizer may have one name; `key` tells which it is. */
+static const object_row *find_object(const bwi_term *term, const char *key)
 {
     for (size_t i = 0; i < BWI_COUNT(objects); i++) {
-        if (bwi_term_resembles(term, objects[i].name)) {
+        bool regularizer = objects[i].module == regularizers, wanted = strstr(key, "_regularizer");
+        if (bwi_term_resembles(term, objects[i].name) && regularizer == wanted) {
             return &objects[i];
         }
     }
@@ -334,8 +367,22 @@ static bool word_at(const char *words, int k, char word[32])
     return word[0] != 0;
 }
 
+/* A number, a word, or a list of them: the axes of a constraint. */
+static void put_item(bwi_json_writer *w, const char *name, const bwi_term *item)
+{
+    if (item->length > 0) {
+        put_text(w, name, item->text, item->length);
+        return;
+    }
+    bwi_json_begin(w, name, '[');
+    for (int k = 0; k < item->count; k++) {
+        put_text(w, NULL, item->items[k].text, item->items[k].length);
+    }
+    bwi_json_end(w);
+}
+
 /* A word such as "zeros" stays a string, which Keras accepts; a call becomes an object with its class and config. */
-static bw_status put_object(bw_context *ctx, bwi_json_writer *w, const char *key, const char *text)
+bw_status bwi_keras_put_object(bw_context *ctx, bwi_json_writer *w, const char *key, const char *text)
 {
     bwi_expression e;
     bw_status status = bwi_term_parse(ctx, &e, key, text);
@@ -343,7 +390,7 @@ static bw_status put_object(bw_context *ctx, bwi_json_writer *w, const char *key
         return status;
     }
     const bwi_term *term = &e.terms[0];
-    const object_row *row = find_object(term);
+    const object_row *row = find_object(term, key);
     if (!row) {
         put_text(w, key, term->text, term->length);
     } else {
@@ -356,7 +403,7 @@ static bw_status put_object(bw_context *ctx, bwi_json_writer *w, const char *key
             char name[32];
             snprintf(name, sizeof name, "%.*s", item->label ? item->label_length : 0, item->label ? item->label : "");
             if (name[0] || word_at(row->arguments, i, name)) {
-                put_text(w, name, item->text, item->length);
+                put_item(w, name, item);
             }
         }
         bwi_json_end(w);
@@ -413,6 +460,20 @@ static void put_reals(bwi_json_writer *w, const char *key, const bwi_argument_va
     bwi_json_end(w);
 }
 
+/* Words between commas become a list. */
+static void put_words(bwi_json_writer *w, const char *key, const char *text)
+{
+    bwi_json_begin(w, key, '[');
+    for (const char *at = text; *at;) {
+        char word[BWI_TEXT_BYTES];
+        size_t length = strcspn(at, ",");
+        snprintf(word, sizeof word, "%.*s", (int)length, at);
+        bwi_json_put_text(w, NULL, word);
+        at += length + (at[length] == ',');
+    }
+    bwi_json_end(w);
+}
+
 /* An argument without a default value that was not given, or given as None: a list without numbers. */
 static bool is_left_out(const bwi_argument *a, const bwi_argument_value *v)
 {
@@ -450,6 +511,7 @@ static bw_status put_layer(bw_context *ctx, bwi_json_writer *w, const char *key,
     return status;
 }
 
+/* Words of arguments become numbers, words, lists or objects, as Keras's configurations have them. */
 bw_status bwi_keras_put_argument(bw_context *ctx, bwi_json_writer *w, const char *class_name, const bwi_argument *a,
                                  const bwi_argument_value *v)
 {
@@ -468,6 +530,10 @@ bw_status bwi_keras_put_argument(bw_context *ctx, bwi_json_writer *w, const char
         bwi_json_put_bool(w, a->name, v->flag);
         break;
     case BWI_TEXT:
+        if (strcmp(a->name, words_argument) == 0) {
+            put_words(w, a->name, v->text);
+            break;
+        }
         if (strchr(v->text, '(')) {
             return put_layer(ctx, w, a->name, v->text);
         }
@@ -480,7 +546,7 @@ bw_status bwi_keras_put_argument(bw_context *ctx, bwi_json_writer *w, const char
         put_reals(w, a->name, v);
         break;
     case BWI_CALL:
-        return put_object(ctx, w, a->name, v->text);
+        return bwi_keras_put_object(ctx, w, a->name, v->text);
     }
     return BW_OK;
 }

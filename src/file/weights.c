@@ -239,7 +239,7 @@ static void add_slots(optimizer_list *list, const bwi_optimizer *o, const place 
     for (int i = 0; i < count; i++) {
         for (int s = first; s < last; s++) {
             bwi_slot *slot = &o->slots[places[i].variable->index * BWI_MAX_SLOTS + s];
-            if (places[i].variable->trainable) {
+            if (places[i].variable->trainable && slot->data) {
                 list->values[list->count++] = (optimizer_value){.slot = slot};
             }
         }

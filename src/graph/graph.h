@@ -9,7 +9,7 @@
 #ifndef BWI_GRAPH_H
 #define BWI_GRAPH_H
 
-#include "base/base.h"
+#include "kernel/kernel.h"
 
 typedef struct bw_node bw_node;
 typedef struct bwi_op bwi_op;
@@ -56,6 +56,9 @@ typedef struct bwi_variable {
     char initializer[128];          /* as in an expression: "glorot_uniform", "random_normal(stddev=0.1)" */
     int64_t ones_first, ones_count; /* these initial values are ones, whatever the initializer says (LSTM's unit_forget_bias) */
     float l1, l2;                   /* penalties: l1 sum |w| + l2 sum w^2, added once per update */
+    float orthogonal;               /* the factor of the penalty on rows that are not orthogonal, or on columns; 0: none */
+    bool orthogonal_columns;
+    bwi_constraint constraint; /* applied after each update */
     int64_t fan_in, fan_out;
     int input_axes; /* of a dense kernel: how many of its first axes are inputs; 0: one */
     char place[48]; /* the group within its layer's in which Keras's files have it: "cell", "query_dense"; "": none */
@@ -98,9 +101,10 @@ struct bw_node {
     bw_node *mask;  /* this shape without the last axis: 1 for positions that count, 0 for others. NULL: all count */
     bool
         mask_taken; /* attention before it took the mask away: only layers that Keras tells masks before it runs them still see it */
-    int64_t block;  /* channel block of its output (kernel.h); set by the plan's lowering */
-    int number;     /* position in the graph: inputs come before their users */
-    int run_at;     /* its number in the order in which Keras runs the uses of layers */
+    float activity[2]; /* penalties l1 sum |y| + l2 sum y^2 of a sample's values, which are added to its loss */
+    int64_t block;     /* channel block of its output (kernel.h); set by the plan's lowering */
+    int number;        /* position in the graph: inputs come before their users */
+    int run_at;        /* its number in the order in which Keras runs the uses of layers */
 };
 
 struct bwi_graph {

@@ -11,6 +11,7 @@
 #define BWI_KERNEL_H
 
 #include "kernel/loops/families.h"
+#include "kernel/whole.h"
 
 /* The window of a pooling layer, which slides over an image. */
 typedef struct bwi_pool_window {

@@ -73,6 +73,7 @@ static const activation_row activations[] = {
     {"sparse_sigmoid", &bwi_op_activation, false, {BWI_SPARSE_SIGMOID, {0}}, NULL},
     {"log_softmax", NULL, true, {0, {0}}, build_log_softmax},
     {"glu", NULL, true, {0, {0}}, build_glu},
+    {"sparsemax", &bwi_op_sparsemax, true, {0, {0}}, NULL},
 };
 
 static bw_node *add(bwi_graph *graph, const char *layer, bw_node *node, const bwi_op *op, const bwi_activation_attributes *a)

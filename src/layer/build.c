@@ -32,6 +32,15 @@ bw_node *bwi_layer_build(bwi_layer *layer, bwi_graph *graph, bw_node *const *inp
     if (node && !same) {
         node->mask_taken = taken;
     }
+    if (node && layer->activity[0]) { /* an identity, since others may read the node, too */
+        bwi_scale_attributes identity = {.scale = 1, .offset = -0.0F};
+        bw_node *own = bwi_graph_add(graph, &bwi_op_scale, layer->name, &identity, sizeof identity, &node, 1, NULL, 0);
+        if (own) {
+            own->mask = node->mask;
+            own->mask_taken = node->mask_taken;
+        }
+        node = own && bwi_activity_read(graph->ctx, layer, own) == BW_OK ? own : bwi_pass_on(graph->ctx);
+    }
     if (!node) {
         bwi_locate(graph->ctx, bwi_in_layer(layer->name));
     }

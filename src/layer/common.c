@@ -89,6 +89,9 @@ bwi_variable *bwi_layer_variable(bwi_graph *graph, const bwi_layer *layer, const
         bwi_regularizer_read(graph->ctx, variable, layer->values[regularizer].text) != BW_OK) {
         return bwi_pass_on(graph->ctx);
     }
+    if (variable && layer->constraint_count && bwi_constraint_read(graph->ctx, layer, initializer, variable) != BW_OK) {
+        return bwi_pass_on(graph->ctx);
+    }
     return variable;
 }
 

@@ -29,7 +29,7 @@ static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *const *
     if (!node || (v[MASK_ZERO].flag && !mask)) {
         return NULL;
     }
-    table->sparse = true;
+    table->sparse = table->orthogonal <= 0; /* which needs a dense gradient */
     table->lazy = v[LAZY].flag;
     node->mask = mask;
     return node;

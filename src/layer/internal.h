@@ -14,6 +14,8 @@ extern const bwi_layer_row bwi_layer_conv1d, bwi_layer_depthwise_conv2d, bwi_lay
     bwi_layer_global_avgpool2d, bwi_layer_reshape, bwi_layer_permute, bwi_layer_zero_padding2d, bwi_layer_cropping2d,
     bwi_layer_upsampling2d;
 extern const bwi_layer_row bwi_layer_embedding;
+extern const bwi_layer_row bwi_layer_activity_regularization, bwi_layer_resizing, bwi_layer_random_grayscale,
+    bwi_layer_random_color_degeneration, bwi_layer_random_invert, bwi_layer_random_posterization, bwi_layer_solarization;
 extern const bwi_layer_row bwi_layer_text_vectorization, bwi_layer_string_lookup, bwi_layer_integer_lookup, bwi_layer_hashing,
     bwi_layer_hashed_crossing, bwi_layer_discretization, bwi_layer_category_encoding;
 
@@ -32,6 +34,7 @@ extern const bwi_layer_row bwi_layer_random_flip, bwi_layer_random_translation, 
     bwi_layer_adaptive_avgpool3d, bwi_layer_adaptive_maxpool1d, bwi_layer_adaptive_maxpool2d, bwi_layer_adaptive_maxpool3d,
     bwi_layer_center_crop;
 extern const bwi_layer_row bwi_layer_simple_rnn, bwi_layer_lstm, bwi_layer_gru, bwi_layer_masking;
+extern const bwi_layer_row bwi_layer_rnn, bwi_layer_simple_rnn_cell, bwi_layer_lstm_cell, bwi_layer_gru_cell;
 extern const bwi_layer_row bwi_layer_multi_head_attention, bwi_layer_group_query_attention, bwi_layer_attention,
     bwi_layer_additive_attention;
 extern const bwi_layer_row bwi_layer_bidirectional, bwi_layer_time_distributed, bwi_layer_einsum_dense;
@@ -98,6 +101,11 @@ bwi_variable *bwi_layer_variable(bwi_graph *graph, const bwi_layer *layer, const
 /* Says in which group of its layer's Keras's files have a variable, unless that is known; NULL is fine. */
 void bwi_variable_place(bwi_variable *variable, const char *group);
 
+/* Gives an image another height and width, by one of Keras's interpolations. */
+#define BWI_INTERPOLATIONS "nearest bilinear bicubic lanczos3 lanczos5"
+bw_node *bwi_layer_resample(bwi_graph *graph, const char *layer, bw_node *x, const int64_t size[2], const char *interpolation,
+                            bool smooth);
+
 /* ---- Terms ---- */
 
 bool bwi_term_resembles_any(const bwi_term *term, const char *words); /* separated by blanks */
@@ -129,11 +137,16 @@ bool bwi_activation_of_cell(bwi_graph *graph, const char *layer, const char *act
 const char *bwi_activation_name(int index);
 const char *bwi_initializer_names(int index);
 const char *bwi_regularizer_name(int index);
+const char *bwi_constraint_name(int index);
 
 /* Fills a variable with its initial values, which depend only on the seed and on its place in the model. */
 bw_status bwi_initialize(bw_context *ctx, bwi_variable *variable, uint64_t seed);
 
 /* Reads "l1(0.01)", "l2", "l1_l2(l1=0.01,l2=0.01)" into the variable's factors. */
 bw_status bwi_regularizer_read(bw_context *ctx, bwi_variable *variable, const char *text);
+/* Reads the constraint that a layer has for the variable with this initializer, if there is one. */
+bw_status bwi_constraint_read(bw_context *ctx, const bwi_layer *layer, int initializer, bwi_variable *variable);
+/* Reads a penalty on the values of a node; only l1, l2 and l1_l2 are possible. */
+bw_status bwi_activity_read(bw_context *ctx, const bwi_layer *layer, bw_node *node);
 
 #endif

@@ -126,6 +126,8 @@ const bwi_layer_row *bwi_operator_find(const char *class_name); /* NULL: none */
 
 enum { BWI_MAX_POINTS = 8, BWI_FROM_INPUT = -1 };
 
+enum { BWI_MAX_CONSTRAINTS = 3, BWI_PENALTY_TEXT = 128 };
+
 struct bwi_layer {
     const bwi_layer_row *row;
     char name[64]; /* unique in the model */
@@ -133,10 +135,18 @@ struct bwi_layer {
     int first_variable;                /* in the graph, once it is built */
     int inputs, input[BWI_MAX_POINTS]; /* layers whose outputs it takes; BWI_FROM_INPUT: the model's input */
     bwi_argument_value values[BWI_MAX_ARGUMENTS];
-    bwi_layer *inner[2]; /* the layers that it holds, which belong to the model: `layer`, `backward_layer` */
-    bwi_layer *next;     /* of an inner layer: the next one of the model */
-    bwi_front *front;    /* of a layer for text or categories; it belongs to the model */
+    struct {
+        char name[32], text[BWI_PENALTY_TEXT]; /* "kernel_constraint", "max_norm(2)" */
+    } constraints[BWI_MAX_CONSTRAINTS];
+    int constraint_count;
+    char activity[BWI_PENALTY_TEXT]; /* Keras's activity_regularizer: "l2(0.01)"; "": none */
+    bwi_layer *inner[2];             /* the layers that it holds, which belong to the model: `layer`, `backward_layer` */
+    bwi_layer *next;                 /* of an inner layer: the next one of the model */
+    bwi_front *front;                /* of a layer for text or categories; it belongs to the model */
 };
+
+/* Whether the name is that of a constraint on one of the layer's variables, which are those that have an initializer. */
+bool bwi_constraint_is_argument(const bwi_argument *arguments, int count, const char *name);
 
 /* ---- Models ---- */
 

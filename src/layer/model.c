@@ -152,10 +152,7 @@ static bw_status read_neutral(const bw_model *model, const bwi_layer_row *row, c
 {
     static const struct {
         const char *name, *value; /* NULL: None only */
-    } neutral[] = {{"data_format", "channels_last"}, {"dtype", "float32"},       {"activity_regularizer", NULL},
-                   {"kernel_constraint", NULL},      {"bias_constraint", NULL},  {"depthwise_constraint", NULL},
-                   {"embeddings_constraint", NULL},  {"alpha_constraint", NULL}, {"beta_constraint", NULL},
-                   {"gamma_constraint", NULL},       {"noise_shape", NULL},      {"synchronized", "False"}};
+    } neutral[] = {{"data_format", "channels_last"}, {"dtype", "float32"}, {"noise_shape", NULL}, {"synchronized", "False"}};
     for (size_t i = 0; i < BWI_COUNT(neutral); i++) {
         if (!labelled(item, neutral[i].name) || is_argument(row, item)) {
             continue;
@@ -172,6 +169,44 @@ static bw_status read_neutral(const bw_model *model, const bwi_layer_row *row, c
     return BW_OK;
 }
 
+static bw_status keep_text(const bw_model *model, const bwi_term *item, char text[BWI_PENALTY_TEXT])
+{
+    if (item->length == 0 || item->end - item->text >= BWI_PENALTY_TEXT) {
+        return bwi_fail_text(model->ctx, BW_INVALID_ARGUMENT, "model", item->argument, item->column,
+                             "%.*s: expected a name or a call", item->label_length, item->label);
+    }
+    snprintf(text, BWI_PENALTY_TEXT, "%.*s", (int)(item->end - item->text), item->text);
+    return BW_OK;
+}
+
+/* Constraints, of every variable that has an initializer, and a penalty on the layer's values. */
+static bw_status read_penalty(const bw_model *model, bwi_layer *layer, const bwi_term *item, bool *taken)
+{
+    char name[sizeof layer->constraints[0].name];
+    snprintf(name, sizeof name, "%.*s", item->label_length, item->label);
+    bool activity = labelled(item, "activity_regularizer") && !(layer->row->flags & BWI_LAYER_OPERATOR);
+    if (!activity && !bwi_constraint_is_argument(layer->row->arguments, layer->row->argument_count, name)) {
+        return BW_OK;
+    }
+    *taken = true;
+    if (bwi_term_is_none(item)) {
+        return BW_OK;
+    }
+    if (activity && (layer->row->flags & BWI_LAYER_ATTENDS)) { /* Keras adds it for each of the layers within it, too */
+        return bwi_fail_text(model->ctx, BW_UNIMPLEMENTED, "model", item->argument, item->column,
+                             "activity_regularizer of attention is not supported");
+    }
+    if (activity) {
+        return keep_text(model, item, layer->activity);
+    }
+    if (layer->constraint_count == BWI_MAX_CONSTRAINTS) {
+        return bwi_fail_text(model->ctx, BW_INVALID_ARGUMENT, "model", item->argument, item->column, "at most %d constraints",
+                             BWI_MAX_CONSTRAINTS);
+    }
+    snprintf(layer->constraints[layer->constraint_count].name, sizeof name, "%s", name);
+    return keep_text(model, item, layer->constraints[layer->constraint_count++].text);
+}
+
 /* `trainable` and `name` are arguments of every layer. For a merging layer, words by position are points, not arguments. */
 static bw_status read_common(const bw_model *model, bwi_layer *layer, const bwi_term *item, bool *taken)
 {
@@ -182,7 +217,8 @@ static bw_status read_common(const bw_model *model, bwi_layer *layer, const bwi_
         return read_name(model, layer, item);
     }
     if (!labelled(item, "trainable")) {
-        return item->label ? read_neutral(model, layer->row, item, taken) : BW_OK;
+        bw_status status = item->label ? read_penalty(model, layer, item, taken) : BW_OK;
+        return status == BW_OK && item->label && !*taken ? read_neutral(model, layer->row, item, taken) : status;
     }
     bwi_argument_value value;
     bwi_term one = {.items = (bwi_term[]){*item}, .count = 1, .argument = item->argument, .column = item->column};
@@ -232,7 +268,8 @@ static bwi_term in_keras_order(const bwi_layer_row *row, const bwi_term *term, c
 static bw_status read_inner(bw_model *model, bwi_layer *layer, const bwi_term *item, int position, bool *taken)
 {
     bool second = labelled(item, "backward_layer") && strcmp(layer->row->class_name, "Bidirectional") == 0;
-    *taken = (layer->row->flags & BWI_LAYER_WRAPS) && (second || labelled(item, "layer") || (!item->label && position == 0));
+    *taken = (layer->row->flags & BWI_LAYER_WRAPS) &&
+             (second || labelled(item, "layer") || labelled(item, "cell") || (!item->label && position == 0));
     if (!*taken) {
         return BW_OK;
     }
@@ -240,6 +277,10 @@ static bw_status read_inner(bw_model *model, bwi_layer *layer, const bwi_term *i
     bwi_term term = *item;
     term.label = NULL;
     bw_status status = inner ? bwi_layer_read(model, inner, &term) : BW_RESOURCE_EXHAUSTED;
+    if (status == BW_OK && inner->activity[0]) {
+        status = bwi_fail_text(model->ctx, BW_UNIMPLEMENTED, "model", item->argument, item->column,
+                               "activity_regularizer of a layer within another one is not supported");
+    }
     if (status != BW_OK) {
         bwi_release(model->ctx, inner);
         return status;

@@ -3,6 +3,8 @@
  * variables are Keras's: kernel (in, gates * units), recurrent_kernel (units, gates * units) and a bias, which is the dense node's,
  * except in a GRU that resets after the product: there it is (2, gates * units) and the recurrent node's.
  *
+ * An RNN has a cell, which has the arguments of one of these layers that concern a step, and becomes that layer.
+ *
  * One mask drops the same inputs of a sample at every step, another one the same states, each for all gates.
  */
 #include "layer/internal.h"
@@ -34,7 +36,7 @@ enum {
     COUNT
 };
 
-#define COMMON                                                                                                                    \
+#define CELL                                                                                                                      \
     [UNITS] = {"units", NULL, BWI_INT, NULL, 1, 1e6, NULL}, [ACTIVATION] = {"activation", NULL, BWI_TEXT, "tanh", 0, 0, NULL},    \
     [USE_BIAS] = {"use_bias", NULL, BWI_BOOL, "true", 0, 0, NULL}, [KERNEL_INITIALIZER] = {"kernel_initializer",                  \
                                                                                            NULL,                                  \
@@ -55,23 +57,20 @@ enum {
     [BIAS_REGULARIZER] = {"bias_regularizer", NULL, BWI_CALL, "none", 0, 0, NULL}, [DROPOUT] = {"dropout", NULL, BWI_FLOAT, "0",  \
                                                                                                 0,         1,    NULL},           \
     [RECURRENT_DROPOUT] = {"recurrent_dropout", NULL, BWI_FLOAT, "0", 0, 1, NULL}, [SEED] = {"seed", NULL, BWI_INT, "",           \
-                                                                                             0,      1e15, NULL},                 \
-    [RETURN_SEQUENCES] = {"return_sequences", NULL, BWI_BOOL, "false", 0, 0, NULL}, [RETURN_STATE] = {"return_state",             \
-                                                                                                      NULL,                       \
-                                                                                                      BWI_BOOL,                   \
-                                                                                                      "false",                    \
-                                                                                                      0,                          \
-                                                                                                      0,                          \
-                                                                                                      NULL},                      \
-    [GO_BACKWARDS] = {"go_backwards", NULL, BWI_BOOL, "false", 0, 0, NULL}, [STATEFUL] = {"stateful", NULL, BWI_BOOL, "false",    \
-                                                                                          0,          0,    NULL},                \
-    [UNROLL] = {"unroll", NULL, BWI_BOOL, "false", 0, 0, NULL}, [ZERO_OUTPUT_FOR_MASK] = {"zero_output_for_mask",                 \
-                                                                                          NULL,                                   \
-                                                                                          BWI_BOOL,                               \
-                                                                                          "false",                                \
-                                                                                          0,                                      \
-                                                                                          0,                                      \
-                                                                                          NULL}
+                                                                                             0,      1e15, NULL}
+
+#define COMMON                                                                                                           \
+    CELL, [RETURN_SEQUENCES] = {"return_sequences", NULL, BWI_BOOL, "false", 0, 0, NULL},                                \
+          [RETURN_STATE] = {"return_state", NULL, BWI_BOOL, "false", 0, 0, NULL}, [GO_BACKWARDS] = {"go_backwards",      \
+                                                                                                    NULL,                \
+                                                                                                    BWI_BOOL,            \
+                                                                                                    "false",             \
+                                                                                                    0,                   \
+                                                                                                    0,                   \
+                                                                                                    NULL},               \
+          [STATEFUL] = {"stateful", NULL, BWI_BOOL, "false", 0, 0, NULL}, [UNROLL] = {"unroll", NULL, BWI_BOOL, "false", \
+                                                                                      0,        0,    NULL},             \
+          [ZERO_OUTPUT_FOR_MASK] = {"zero_output_for_mask", NULL, BWI_BOOL, "false", 0, 0, NULL}
 
 #define GATED [RECURRENT_ACTIVATION] = {"recurrent_activation", NULL, BWI_TEXT, "sigmoid", 0, 0, NULL}
 
@@ -205,3 +204,80 @@ const bwi_layer_row bwi_layer_simple_rnn = {"SimpleRNN",  "simple_rnn", "simple_
                                             SIMPLE_COUNT, build_simple, FLAGS};
 const bwi_layer_row bwi_layer_lstm = {"LSTM", "lstm", "lstm", lstm_arguments, COUNT, build_lstm, FLAGS};
 const bwi_layer_row bwi_layer_gru = {"GRU", "gru", "gru", gru_arguments, COUNT, build_gru, FLAGS};
+
+/* ---- RNN and its cells ---- */
+
+enum { CELL_COUNT = SEED + 1, CELL_RECURRENT_ACTIVATION = CELL_COUNT, CELL_OWN, GATED_CELL_COUNT };
+
+#define GATED_CELL [CELL_RECURRENT_ACTIVATION] = {"recurrent_activation", NULL, BWI_TEXT, "sigmoid", 0, 0, NULL}
+
+static const bwi_argument simple_cell_arguments[CELL_COUNT] = {CELL};
+static const bwi_argument lstm_cell_arguments[GATED_CELL_COUNT] = {
+    CELL, GATED_CELL, [CELL_OWN] = {"unit_forget_bias", NULL, BWI_BOOL, "true", 0, 0, NULL}};
+static const bwi_argument gru_cell_arguments[GATED_CELL_COUNT] = {
+    CELL, GATED_CELL, [CELL_OWN] = {"reset_after", NULL, BWI_BOOL, "true", 0, 0, NULL}};
+
+static bw_node *build_cell(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
+{
+    (void)inputs;
+    (void)input_count;
+    return bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: a cell is part of an RNN, as in rnn(lstm_cell(64))",
+                          layer->name);
+}
+
+const bwi_layer_row bwi_layer_simple_rnn_cell = {
+    "SimpleRNNCell", "simple_rnn_cell", "simple_rnn_cell", simple_cell_arguments, CELL_COUNT, build_cell, 0};
+const bwi_layer_row bwi_layer_lstm_cell = {"LSTMCell", "lstm_cell", "lstm_cell", lstm_cell_arguments, GATED_CELL_COUNT, build_cell,
+                                           0};
+const bwi_layer_row bwi_layer_gru_cell = {"GRUCell", "gru_cell", "gru_cell", gru_cell_arguments, GATED_CELL_COUNT, build_cell, 0};
+
+enum { RNN_COUNT = SIMPLE_COUNT - RETURN_SEQUENCES };
+
+static const bwi_argument rnn_arguments[RNN_COUNT] = {
+    [RETURN_SEQUENCES - RETURN_SEQUENCES] = {"return_sequences", NULL, BWI_BOOL, "false", 0, 0, NULL},
+    [RETURN_STATE - RETURN_SEQUENCES] = {"return_state", NULL, BWI_BOOL, "false", 0, 0, NULL},
+    [GO_BACKWARDS - RETURN_SEQUENCES] = {"go_backwards", NULL, BWI_BOOL, "false", 0, 0, NULL},
+    [STATEFUL - RETURN_SEQUENCES] = {"stateful", NULL, BWI_BOOL, "false", 0, 0, NULL},
+    [UNROLL - RETURN_SEQUENCES] = {"unroll", NULL, BWI_BOOL, "false", 0, 0, NULL},
+    [ZERO_OUTPUT_FOR_MASK - RETURN_SEQUENCES] = {"zero_output_for_mask", NULL, BWI_BOOL, "false", 0, 0, NULL},
+};
+
+/* The layer whose step the cell is: its arguments are the cell's, by name, and the RNN's. */
+static bw_node *build_rnn(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
+{
+    static const struct {
+        const bwi_layer_row *cell, *layer;
+    } rows[] = {{&bwi_layer_simple_rnn_cell, &bwi_layer_simple_rnn},
+                {&bwi_layer_lstm_cell, &bwi_layer_lstm},
+                {&bwi_layer_gru_cell, &bwi_layer_gru}};
+    const bwi_layer *cell = layer->inner[0];
+    bwi_layer own = *cell;
+    own.row = NULL;
+    own.inner[0] = own.inner[1] = NULL;
+    for (size_t i = 0; i < BWI_COUNT(rows); i++) {
+        own.row = cell->row == rows[i].cell ? rows[i].layer : own.row;
+    }
+    if (!own.row) {
+        return bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected a cell within it, got %s", layer->name,
+                              cell->row->class_name);
+    }
+    snprintf(own.name, sizeof own.name, "%s", layer->name);
+    own.trainable = layer->trainable && cell->trainable;
+    for (int i = 0; i < own.row->argument_count; i++) {
+        const char *name = own.row->arguments[i].name;
+        for (int k = 0; k < cell->row->argument_count; k++) {
+            own.values[i] = strcmp(cell->row->arguments[k].name, name) == 0 ? cell->values[k] : own.values[i];
+        }
+        for (int k = 0; k < RNN_COUNT; k++) {
+            own.values[i] = strcmp(rnn_arguments[k].name, name) == 0 ? layer->values[k] : own.values[i];
+        }
+    }
+    bw_node *node = own.row->build(&own, graph, inputs, input_count);
+    for (int v = layer->first_variable; node && !own.trainable && v < graph->variable_count; v++) {
+        graph->variables[v]->trainable = false;
+    }
+    return node;
+}
+
+const bwi_layer_row bwi_layer_rnn = {
+    "RNN", "rnn", "rnn", rnn_arguments, RNN_COUNT, build_rnn, BWI_LAYER_TAKES_MASK | BWI_LAYER_WRAPS};

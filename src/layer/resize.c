@@ -4,6 +4,8 @@
  */
 #include "layer/internal.h"
 
+#include <string.h>
+
 enum { AMOUNT, COUNT };
 
 static const bwi_argument padding_arguments[COUNT] = {[AMOUNT] = {"padding", NULL, BWI_INTS, "1", 0, 1e6, NULL}};
@@ -133,16 +135,21 @@ enum { SIZE, INTERPOLATION, UP_COUNT };
 
 static const bwi_argument up_arguments[UP_COUNT] = {
     [SIZE] = {"size", NULL, BWI_INTS, "2", 1, 1e4, NULL},
-    [INTERPOLATION] = {"interpolation", NULL, BWI_TEXT, "nearest", 0, 0, "nearest bilinear"},
+    [INTERPOLATION] = {"interpolation", NULL, BWI_TEXT, "nearest", 0, 0, BWI_INTERPOLATIONS},
 };
 
 static bw_node *build_up(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
 {
     (void)input_count;
     bw_node *x = inputs[0];
-    bwi_upsample2d_attributes a = {.bilinear = layer->values[INTERPOLATION].text[0] == 'b'};
+    bwi_upsample2d_attributes a = {.bilinear = strcmp(layer->values[INTERPOLATION].text, "bilinear") == 0};
     if (!bwi_layer_pair(graph, layer, SIZE, NULL, a.size)) {
         return NULL;
+    }
+    const char *interpolation = layer->values[INTERPOLATION].text;
+    if (strcmp(interpolation, "nearest") != 0 && !a.bilinear) {
+        int64_t size[2] = {x->shape.extent[0] * a.size[0], x->shape.extent[1] * a.size[1]};
+        return bwi_layer_resample(graph, layer->name, x, size, interpolation, false);
     }
     return bwi_graph_add(graph, &bwi_op_upsample2d, layer->name, &a, sizeof a, &x, 1, NULL, 0);
 }

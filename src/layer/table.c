@@ -52,6 +52,17 @@ const bwi_layer_row *const bwi_layer_rows[] = {&bwi_layer_conv2d,
                                                &bwi_layer_hashed_crossing,
                                                &bwi_layer_discretization,
                                                &bwi_layer_category_encoding,
+                                               &bwi_layer_activity_regularization,
+                                               &bwi_layer_rnn,
+                                               &bwi_layer_simple_rnn_cell,
+                                               &bwi_layer_lstm_cell,
+                                               &bwi_layer_gru_cell,
+                                               &bwi_layer_resizing,
+                                               &bwi_layer_random_grayscale,
+                                               &bwi_layer_random_color_degeneration,
+                                               &bwi_layer_random_invert,
+                                               &bwi_layer_random_posterization,
+                                               &bwi_layer_solarization,
                                                &bwi_layer_simple_rnn,
                                                &bwi_layer_lstm,
                                                &bwi_layer_gru,
@@ -210,13 +221,11 @@ const char *bwi_layer_order(const bwi_layer_row *row)
 static const struct {
     const char *names, *kind;
 } absent[] = {
-    {"rnn conv_lstm1d conv_lstm2d conv_lstm3d", "recurrent layers of this kind are"},
-    {"activity_regularization", "penalties on values are"},
+    {"stacked_rnn_cells conv_lstm1d conv_lstm2d conv_lstm3d", "recurrent layers of this kind are"},
     {"spectral_normalization", "normalisation of weights is"},
-    {"resizing random_crop random_shear random_hue random_saturation random_grayscale random_erasing random_gaussian_blur "
-     "random_invert "
-     "random_perspective random_posterization random_sharpness random_elastic_transform random_color_jitter "
-     "random_color_degeneration rand_augment aug_mix auto_contrast cut_mix mix_up equalization solarization "
+    {"random_crop random_shear random_hue random_saturation random_erasing random_gaussian_blur "
+     "random_perspective random_sharpness random_elastic_transform random_color_jitter "
+     "rand_augment aug_mix auto_contrast cut_mix mix_up equalization "
      "contrast_limited_adaptive_histogram_equalization max_num_bounding_boxes pipeline",
      "layers of this kind, which prepare images, are"},
     {"mel_spectrogram stft_spectrogram", "layers that prepare sound are"},

@@ -22,9 +22,9 @@ extern const bwi_op bwi_op_embedding, bwi_op_index_mask, bwi_op_masked_average, 
 extern const bwi_op bwi_op_loss, bwi_op_confusion, bwi_op_variation, bwi_op_moments, bwi_op_class_weight;
 extern const bwi_op bwi_op_agreement, bwi_op_match, bwi_op_correlation;
 extern const bwi_op bwi_op_ignored_mask, bwi_op_ignored_labels, bwi_op_balance;
-extern const bwi_op bwi_op_graded_loss, bwi_op_ctc;
+extern const bwi_op bwi_op_graded_loss, bwi_op_ctc, bwi_op_sparsemax;
 extern const bwi_op bwi_op_conv2d_transpose, bwi_op_conv3d, bwi_op_conv3d_transpose;
-extern const bwi_op bwi_op_random_view, bwi_op_random_contrast;
+extern const bwi_op bwi_op_random_view, bwi_op_random_contrast, bwi_op_random_color, bwi_op_resample;
 
 /* ---- Attributes, by operator ---- */
 
@@ -236,6 +236,21 @@ typedef struct bwi_random_contrast_attributes {
     float factor[2], offset[2], range[2];
     uint64_t stream;
 } bwi_random_contrast_attributes;
+
+/* random_color: the limits of what is drawn (kernel/loops/picture.h). A sample is changed if a number of [0, 1) is below its chance. */
+typedef struct bwi_random_color_attributes {
+    bwi_color_kind kind;
+    float chance[2], first[2], second[2], range[2];
+    bool clips;
+    uint64_t stream;
+} bwi_random_color_attributes;
+
+typedef struct bwi_resample_attributes {
+    int axis; /* of the sample's shape, from 0 */
+    int64_t extent;
+    bwi_interpolation kind;
+    bool smooth;
+} bwi_resample_attributes;
 
 /* channel_affine: x gamma + beta, by channel; variables: gamma if scale, beta if center. */
 typedef struct bwi_channel_affine_attributes {

@@ -12,7 +12,7 @@
 
 static bool has_penalty(const bwi_variable *variable)
 {
-    return variable->l1 > 0 || variable->l2 > 0;
+    return variable->l1 > 0 || variable->l2 > 0 || variable->orthogonal > 0;
 }
 
 void bwi_optimizer_begin(bwi_optimizer *o, float scale)
@@ -24,6 +24,7 @@ void bwi_optimizer_begin(bwi_optimizer *o, float scale)
     o->step.decay = (float)(o->rate * (double)o->weight_decay);
     o->step.average_keep = o->iterations > 0 ? o->average_momentum : 0;
     o->step.overwrite = o->overwrite_every > 0 && (o->iterations + 1) % o->overwrite_every == 0;
+    o->whole_decay = o->step.decay;
     o->row->begin(o);
 }
 
@@ -33,8 +34,11 @@ static inline __attribute__((always_inline)) bwi_step_part part_of(const bwi_opt
     const bwi_slot *slots = &o->slots[variable->index * BWI_MAX_SLOTS];
     size_t offset = (size_t)(first - slots[0].first) * sizeof(float);
     bwi_step_part part = {.l1 = variable->l1, .l2 = variable->l2, .clip = o->clips[variable->index]};
+    if (o->row->trusts) {
+        part.trust = o->trusts[variable->index];
+    }
     for (int k = 0; k < o->slot_count; k++) {
-        part.slots[k] = (char *)slots[k].data + offset;
+        part.slots[k] = slots[k].data ? (char *)slots[k].data + offset : NULL;
     }
     if (o->averages) {
         part.average = (char *)slots[o->slot_count].data + offset;
@@ -45,6 +49,9 @@ static inline __attribute__((always_inline)) bwi_step_part part_of(const bwi_opt
 void bwi_optimizer_update(void *optimizer, const bwi_variable *variable, int64_t first, int64_t count, const void *gradient)
 {
     const bwi_optimizer *o = optimizer;
+    if (o->row->is_whole && bwi_variable_is_whole(o, variable)) {
+        return;
+    }
     bwi_step_part part = part_of(o, variable, first);
     o->kernels->optimize->update(&o->step, &part, count, gradient, bwi_variable_at(variable, first));
 }
@@ -54,7 +61,8 @@ static void tell_reads(void *optimizer, const bwi_variable *variable, const void
 {
     const bwi_optimizer *o = optimizer;
     for (int k = 0; k < BWI_SINK_READS; k++) {
-        arrays[k] = k < o->slot_count ? o->slots[variable->index * BWI_MAX_SLOTS + k].data : variable->data;
+        const void *slot = k < o->slot_count ? o->slots[variable->index * BWI_MAX_SLOTS + k].data : NULL;
+        arrays[k] = slot ? slot : variable->data;
     }
 }
 
@@ -107,6 +115,39 @@ static void take_clips(bwi_session *s)
     }
 }
 
+/* ---- Lamb's ratios ---- */
+
+static double lamb_norm(void *user, const bwi_variable *variable, int64_t first, int64_t count, const void *gradient)
+{
+    const bwi_optimizer *o = user;
+    bwi_step_part part = part_of(o, variable, first);
+    return o->kernels->optimize->lamb_norm(&o->step, &part, count, gradient, bwi_variable_at(variable, first));
+}
+
+/* The norm of the weights, once they have decayed, by that of the step; 1 if one of them is 0. */
+static void take_trusts(bwi_session *s)
+{
+    bwi_optimizer *o = &s->training->optimizer;
+    const bwi_graph *graph = &s->training->model->graph;
+    bwi_exec_visit(s->exec, lamb_norm, o);
+    for (int v = 0; v < graph->variable_count; v++) {
+        const bwi_variable *variable = graph->variables[v];
+        double kept = o->step.decays ? 1 - (double)o->step.decay : 1;
+        double weights = fabs(kept) * sqrt(o->kernels->sum_of_squares(variable->count, variable->data));
+        double step = sqrt(bwi_exec_squared_norm(s->exec, variable));
+        o->trusts[v] = weights > 0 && step > 0 ? (float)(weights / step) : 1;
+    }
+}
+
+static bool trusts_little(const bwi_optimizer *o, const bwi_graph *graph)
+{
+    bool little = true;
+    for (int v = 0; o->row->trusts && v < graph->variable_count; v++) {
+        little = little && o->trusts[v] <= 0x1p40F;
+    }
+    return little;
+}
+
 /* Whether a weight whose gradient is zero stays unchanged. */
 static bool stays(const bwi_optimizer *o, const bwi_graph *graph)
 {
@@ -124,6 +165,9 @@ static bool is_calm(const bwi_step *s)
     if (s->rule == BWI_RULE_SGD) {
         return s->momentum <= 1;
     }
+    if (s->rule == BWI_RULE_FTRL) { /* it divides by the rate and by sums of squares; only roots of these are safe */
+        return false;
+    }
     bool nadam =
         s->rule != BWI_RULE_NADAM || (fabsf(s->of_mean) <= 0x1p30F && fabsf(s->of_gradient) <= 0x1p30F && s->of_square <= 0x1p30F);
     return s->momentum <= 1 && nadam && (s->epsilon >= 0x1p-40F || s->rule == BWI_RULE_LION);
@@ -132,6 +176,9 @@ static bool is_calm(const bwi_step *s)
 static double rehearse(void *optimizer, const bwi_variable *variable, int64_t first, int64_t count, const void *gradient)
 {
     const bwi_optimizer *o = optimizer;
+    if (o->row->is_whole && bwi_variable_is_whole(o, variable)) {
+        return 0; /* bwi_whole_rehearse looks at it */
+    }
     bwi_step_part part = part_of(o, variable, first);
     return o->kernels->optimize->rehearse(&o->step, &part, count, gradient, bwi_variable_at(variable, first)) ? 0 : (double)NAN;
 }
@@ -165,26 +212,39 @@ bw_status bwi_session_apply(bwi_session *s)
         return bwi_fail(s->training->ctx, BW_INVALID_ARGUMENT,
                         "the model was compiled after these gradients were begun: begin anew");
     }
+    bool whole = bwi_whole_reads_gradients(s->training);
     s->window_count = 0;
-    bw_status status = bwi_exec_reduce(s->exec, clips_by_norm(o) ? &squared_norm : NULL);
+    bw_status status = bwi_exec_reduce(s->exec, clips_by_norm(o) || o->row->trusts || whole ? &squared_norm : NULL);
     if (status != BW_OK) {
         return status;
     }
     unsigned state = bwi_float_begin(); /* the step's constants must not depend on the caller's rounding */
     float product = o->momentum_product;
     bwi_optimizer_begin(o, count > 0 ? (float)(1 / count) : 0);
+    bwi_whole_penalize(s, count);
     take_clips(s);
-    if (bwi_exec_large(s->exec) || !s->moderate || !is_calm(&o->step)) {
+    if (o->row->trusts) {
+        take_trusts(s);
+    }
+    bool calm = is_calm(&o->step) && trusts_little(o, &s->training->model->graph);
+    if (bwi_exec_large(s->exec) || !s->moderate || !calm) {
         status = bwi_exec_rehearse(s->exec, rehearse, o);
+    }
+    if (status == BW_OK) {
+        status = bwi_whole_rehearse(s);
     }
     if (status != BW_OK) {
         o->momentum_product = product;
         bwi_float_restore(state);
         return status;
     }
+    bwi_whole_update(s);
     bwi_sink sink = {.take = bwi_optimizer_update, .reads = tell_reads, .user = o};
     bool touched = stays(o, &s->training->model->graph);
     status = touched ? bwi_exec_update_touched(s->exec, &sink) : bwi_exec_update(s->exec, &sink);
+    if (status == BW_OK && bwi_whole_constrain_all(s)) {
+        bwi_exec_touch(s->exec);
+    }
     bwi_float_restore(state);
     o->momentum_product = status == BW_OK ? o->momentum_product : product;
     o->iterations += status == BW_OK;

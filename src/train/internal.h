@@ -73,6 +73,20 @@ void bwi_optimizer_visit(const bwi_training *training, bwi_slot_visitor visit, v
  * variable through all of it. */
 void bwi_optimizer_begin(bwi_optimizer *optimizer, float scale);
 void bwi_optimizer_update(void *optimizer, const bwi_variable *variable, int64_t first, int64_t count, const void *gradient);
+
+/* Updates of variables as a whole (whole.c). */
+size_t bwi_whole_bytes(const bwi_training *training); /* of their memory */
+bool bwi_variable_is_whole(const bwi_optimizer *optimizer, const bwi_variable *variable);
+/* Whether a step looks at variables as a whole, or at norms of their slots, so that ranks cannot divide these. */
+bool bwi_whole_is_wanted(const bwi_training *training);
+bool bwi_whole_reads_gradients(const bwi_training *training); /* so that these must not be deferred */
+/* Adds the derivatives of orthogonal penalties, `count` times, to the gradient sums. */
+void bwi_whole_penalize(bwi_session *session, double count);
+double bwi_whole_penalty(const bwi_session *session, const bwi_variable *variable);
+bw_status bwi_whole_rehearse(bwi_session *session); /* fails, and changes nothing, if an update would not be finite */
+void bwi_whole_update(bwi_session *session);
+bool bwi_whole_constrain_all(const bwi_session *session); /* whether a variable has a constraint */
+
 /* Lists variables, optimizer slots and counters as named values. */
 void bwi_training_state(bw_model *model, bwi_state *state);
 /* Whether weights and slots are far from a float's limits. */
@@ -86,7 +100,7 @@ enum { BWI_PROGRAM_TRAIN, BWI_PROGRAM_EVALUATE, BWI_PROGRAM_PREDICT };
 
 /* The model at one length of its sequences, with its heads and its programs in the plan. */
 struct bwi_variant {
-    bw_node *outputs[BWI_MAX_HEADS], *losses[BWI_MAX_HEADS], *columns[BWI_MAX_COLUMNS];
+    bw_node *outputs[BWI_MAX_HEADS], *losses[BWI_MAX_HEADS + 1], *columns[BWI_MAX_COLUMNS];
     int program[3];
 };
 

@@ -7,8 +7,13 @@
 #include <string.h>
 
 const bwi_optimizer_row *const bwi_optimizer_rows[] = {
-    &bwi_optimizer_sgd,      &bwi_optimizer_adam,   &bwi_optimizer_adamw, &bwi_optimizer_rmsprop, &bwi_optimizer_adagrad,
-    &bwi_optimizer_adadelta, &bwi_optimizer_adamax, &bwi_optimizer_nadam, &bwi_optimizer_lion,    NULL,
+    &bwi_optimizer_sgd,     &bwi_optimizer_adam,
+    &bwi_optimizer_adamw,   &bwi_optimizer_rmsprop,
+    &bwi_optimizer_adagrad, &bwi_optimizer_adadelta,
+    &bwi_optimizer_adamax,  &bwi_optimizer_nadam,
+    &bwi_optimizer_lion,    &bwi_optimizer_ftrl,
+    &bwi_optimizer_lamb,    &bwi_optimizer_adafactor,
+    &bwi_optimizer_muon,    NULL,
 };
 
 double bwi_optimizer_rate(const bwi_optimizer *o)
@@ -147,16 +152,36 @@ static size_t slot_bytes(const bwi_variable *variable)
     return bwi_size_align(bwi_size_multiply((size_t)variable->count, sizeof(float)), BWI_CACHE_LINE);
 }
 
-size_t bwi_optimizer_bytes(const bwi_training *t)
+/* The shape of a slot that is not stored like its variable; false: it is stored so, or (ndim -1) there is none. */
+static bool has_shape(const bwi_optimizer *o, const bwi_variable *variable, int s, bwi_shape *shape)
+{
+    *shape = s < o->slot_count && o->row->slot_shape ? o->row->slot_shape(o, variable, s) : variable->shape;
+    return shape->ndim >= 0 && !bwi_shape_equal(shape, &variable->shape);
+}
+
+static size_t bytes_of_slot(const bwi_optimizer *o, const bwi_variable *variable, int s)
+{
+    bwi_shape shape;
+    bool other = has_shape(o, variable, s, &shape);
+    bwi_variable alone = {.count = other ? bwi_shape_count(&shape) : variable->count};
+    return shape.ndim < 0 ? 0 : slot_bytes(&alone);
+}
+
+static size_t arena_bytes(const bwi_training *t)
 {
     size_t bytes = 0;
     for (int v = 0; v < t->model->graph.variable_count; v++) {
         const bwi_variable *variable = t->model->graph.variables[v];
-        if (variable->trainable) {
-            bytes = bwi_size_add(bytes, bwi_size_multiply(slot_bytes(variable), (size_t)bwi_optimizer_all_slots(&t->optimizer)));
+        for (int s = 0; variable->trainable && s < bwi_optimizer_all_slots(&t->optimizer); s++) {
+            bytes = bwi_size_add(bytes, bytes_of_slot(&t->optimizer, variable, s));
         }
     }
     return bytes;
+}
+
+size_t bwi_optimizer_bytes(const bwi_training *t)
+{
+    return bwi_size_add(arena_bytes(t), bwi_whole_bytes(t));
 }
 
 /* The arena is filled with zeros at first. Averages start as the weights, since rows of a lazy table may never be touched. */
@@ -169,6 +194,7 @@ void bwi_optimizer_fill_slot(const bwi_optimizer *o, const bwi_slot *slot, int s
     }
 }
 
+/* Gives every slot its place in the arena, and one with another shape than its variable a variable that has this shape. */
 static void place_slots(bwi_training *t)
 {
     const bwi_optimizer *o = &t->optimizer;
@@ -177,13 +203,27 @@ static void place_slots(bwi_training *t)
         const bwi_variable *variable = t->model->graph.variables[v];
         for (int s = 0; variable->trainable && s < bwi_optimizer_all_slots(o); s++) {
             bwi_slot *slot = &o->slots[v * BWI_MAX_SLOTS + s];
-            *slot = (bwi_slot){.variable = variable, .data = at, .count = variable->count};
-            bwi_optimizer_fill_slot(o, slot, s);
-            at += slot_bytes(variable);
+            size_t bytes = bytes_of_slot(o, variable, s);
+            bwi_shape shape;
+            *slot = (bwi_slot){.variable = variable, .data = bytes ? at : NULL, .count = variable->count};
+            if (has_shape(o, variable, s, &shape)) {
+                bwi_variable *shadow = &o->shadows[v * BWI_RULE_SLOTS + s];
+                *shadow = *variable;
+                shadow->shape = shape;
+                shadow->count = bwi_shape_count(&shape);
+                shadow->packing = (bwi_packing){0};
+                slot->variable = shadow;
+                slot->count = shadow->count;
+            }
+            if (bytes) {
+                bwi_optimizer_fill_slot(o, slot, s);
+            }
+            at += bytes;
         }
     }
 }
 
+/* A failure leaves nothing open. */
 bw_status bwi_optimizer_open_slots(bwi_training *t)
 {
     bwi_optimizer *o = &t->optimizer;
@@ -200,11 +240,14 @@ bw_status bwi_optimizer_open_slots(bwi_training *t)
     if (!o->kernels) {
         return BW_INVALID_ARGUMENT;
     }
-    o->arena_bytes = bwi_optimizer_bytes(t);
+    size_t variables = (size_t)graph->variable_count;
+    o->arena_bytes = arena_bytes(t);
     o->arena = o->arena_bytes ? o->kernels->memory->allocate(t->ctx, o->arena_bytes) : NULL;
     o->slots = bwi_allocate(t->ctx, (size_t)graph->variable_count * BWI_MAX_SLOTS, sizeof *o->slots);
     o->clips = bwi_allocate(t->ctx, (size_t)graph->variable_count, sizeof *o->clips);
-    if ((o->arena_bytes && !o->arena) || !o->slots || !o->clips) {
+    o->trusts = bwi_allocate(t->ctx, variables, sizeof *o->trusts);
+    o->shadows = o->row->slot_shape ? bwi_allocate(t->ctx, variables * BWI_RULE_SLOTS, sizeof *o->shadows) : NULL;
+    if ((o->arena_bytes && !o->arena) || !o->slots || !o->clips || !o->trusts || (o->row->slot_shape && !o->shadows)) {
         bwi_optimizer_free_slots(t);
         return BW_RESOURCE_EXHAUSTED;
     }
@@ -221,6 +264,10 @@ void bwi_optimizer_free_slots(bwi_training *t)
     bwi_release(t->ctx, o->slots);
     bwi_release(t->ctx, o->clips);
     bwi_release(t->ctx, o->begins);
+    bwi_release(t->ctx, o->trusts);
+    bwi_release(t->ctx, o->shadows);
+    o->trusts = NULL;
+    o->shadows = NULL;
     o->arena = NULL;
     o->begins = NULL;
     o->slots = NULL;

@@ -85,6 +85,8 @@ bw_status bwi_portion_divide(bwi_training *t)
             t->ctx, BW_UNAVAILABLE,
             "the optimizer's state is divided over ranks of a training that failed: compile the model again, or load it");
     }
+    o->trusts = NULL; /* optimizers that need these are not divided */
+    o->shadows = NULL;
     o->kernels = bwi_kernels_of(t->ctx);
     o->arena_bytes = arena_bytes(t, ranks_of(t), t->ctx->rank);
     o->arena = o->arena_bytes ? o->kernels->memory->allocate(t->ctx, o->arena_bytes) : NULL;

@@ -65,6 +65,10 @@ static bw_status copy_node(bwi_session *s, const bw_dataset *dataset, const bw_n
     bw_node *copy = bwi_graph_add(&s->graph, node->op, node->name, attributes, node->attribute_bytes, inputs, node->inputs,
                                   node->variable, node->variables);
     bwi_release(ctx, (void *)inputs);
+    if (copy) {
+        copy->activity[0] = node->activity[0];
+        copy->activity[1] = node->activity[1];
+    }
     return copy ? BW_OK : bwi_pending(ctx);
 }
 
@@ -150,6 +154,12 @@ static bw_status open_exec(bwi_session *s, const bw_dataset *dataset, const bwi_
     if (status == BW_OK && plan->divides) {
         s->training->optimizer.lender = s->exec;
     }
+    bool penalized = s->penalized && options->evaluate; /* the orthogonal penalty is part of the loss */
+    size_t whole = options->train || penalized ? bwi_whole_bytes(s->training) : 0;
+    if (status == BW_OK && whole) {
+        s->whole = bwi_allocate(s->training->ctx, whole, 1);
+        status = s->whole ? BW_OK : BW_RESOURCE_EXHAUSTED;
+    }
     s->moderate = status == BW_OK && options->train && bwi_training_is_moderate(s->training);
     if (status == BW_OK) {
         bwi_exec_set_data_budget(s->exec, data.budget);
@@ -178,7 +188,7 @@ static bw_status make_graph(bwi_session *s, bw_model *model, bw_dataset *dataset
     s->noise = options->noise;
     status = status == BW_OK && options->train ? order_uses(s, model) : status;
     for (int v = 0; status == BW_OK && v < s->graph.variable_count; v++) {
-        s->penalized |= s->graph.variables[v]->l1 > 0 || s->graph.variables[v]->l2 > 0;
+        s->penalized |= s->graph.variables[v]->l1 > 0 || s->graph.variables[v]->l2 > 0 || s->graph.variables[v]->orthogonal > 0;
     }
     if (status == BW_OK && (options->train || options->evaluate)) {
         status = bwi_session_add_heads(s, dataset, options);
@@ -258,6 +268,8 @@ void bwi_session_close(bwi_session *s)
     s->exec = NULL;
     bwi_release(s->graph.ctx, s->totals_block);
     s->totals_block = NULL;
+    bwi_release(s->graph.ctx, s->whole);
+    s->whole = NULL;
     bwi_session_free_lengths(s);
     s->graph.variables = NULL; /* they belong to the model */
     s->graph.variable_count = 0;
@@ -277,6 +289,7 @@ static double penalty(const bwi_session *s)
             continue;
         }
         sum += variable->l1 > 0 ? (double)variable->l1 * kernels->optimize->sum_of_absolutes(variable->count, variable->data) : 0;
+        sum += variable->orthogonal > 0 ? bwi_whole_penalty(s, variable) : 0;
         sum += variable->l2 > 0 ? (double)variable->l2 * kernels->sum_of_squares(variable->count, variable->data) : 0;
     }
     return sum;

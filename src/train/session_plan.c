@@ -303,7 +303,9 @@ bw_status bwi_session_make_plan(bwi_session *s, const bwi_made_ahead *data, cons
     others = bwi_size_add(others, o->program_bytes);
     request.outside_bytes = bwi_size_add(request.outside_bytes, others);
     size_t slots = bwi_optimizer_bytes(s->training);
-    size_t portion = o->divisible && !o->noise && request.ranks > 1 ? bwi_portion_slot_bytes(s->training, request.ranks) : slots;
+    size_t portion = o->divisible && !o->noise && request.ranks > 1 && !bwi_whole_is_wanted(s->training)
+                         ? bwi_portion_slot_bytes(s->training, request.ranks)
+                         : slots;
     request.divided_bytes = portion < slots ? request.outside_bytes - slots + portion : 0;
     request.divides = o->divides;
     request.held_bytes = bwi_held_bytes(s->training->model);

@@ -87,15 +87,33 @@ static double column_value(const bwi_logged *column)
     return column->value(column->node, column->totals, column->index);
 }
 
-/* Values are the total loss, then the columns. With one loss the total is its column, which is skipped. */
-static int skipped(const bwi_session *s)
+/* Values are the total loss, then the columns that are shown. With one loss the total is its column, which is not. */
+static bool is_shown(const bwi_session *s, int column)
 {
-    return s->loss_count > 1 ? 0 : s->loss_count;
+    int losses = 0;
+    for (int c = 0; c < s->column_count; c++) {
+        losses += s->columns[c].loss && !s->columns[c].hidden;
+    }
+    return !s->columns[column].hidden && !(s->columns[column].loss && losses == 1);
+}
+
+/* The column of a value from 1 on. */
+static const bwi_logged *column_at(const bwi_session *s, int index)
+{
+    int c = -1;
+    while (index > 0 && c + 1 < s->column_count) {
+        index -= is_shown(s, ++c);
+    }
+    return &s->columns[c];
 }
 
 int bwi_session_values(const bwi_session *s)
 {
-    return 1 + s->column_count - skipped(s);
+    int values = 1;
+    for (int c = 0; c < s->column_count; c++) {
+        values += is_shown(s, c);
+    }
+    return values;
 }
 
 int bwi_session_columns(const bwi_session *s, bool validates)
@@ -111,13 +129,13 @@ size_t bwi_session_history_bytes(const bwi_session *s, bool validates, int epoch
 
 const char *bwi_session_value_name(const bwi_session *s, int index)
 {
-    return index ? s->columns[index - 1 + skipped(s)].name : "loss";
+    return index ? column_at(s, index)->name : "loss";
 }
 
 double bwi_session_value(const bwi_session *s, int index)
 {
     if (index) {
-        return column_value(&s->columns[index - 1 + skipped(s)]);
+        return column_value(column_at(s, index));
     }
     double loss = s->fed_total > 0 ? s->penalty_total / s->fed_total : 0;
     for (int c = 0; c < s->column_count; c++) {

@@ -108,6 +108,8 @@ void bwi_snapshot_rewind(const bwi_snapshot *s)
         t->optimizer.arena = now.arena;
         t->optimizer.slots = now.slots;
         t->optimizer.clips = now.clips;
+        t->optimizer.trusts = now.trusts;
+        t->optimizer.shadows = now.shadows;
     }
 }
 

@@ -127,13 +127,22 @@ typedef struct bwi_optimizer_row {
     /* Returns how many slots a trained variable has, and gives their names. */
     int (*slots)(const bwi_optimizer *optimizer, const char *names[BWI_MAX_SLOTS]);
     float (*start)(const bwi_optimizer *optimizer, int slot); /* the value that a slot begins with; NULL: 0 */
+    /* The shape of a slot of a variable; ndim -1: there is none. NULL: every slot is stored like its variable. */
+    bwi_shape (*slot_shape)(const bwi_optimizer *optimizer, const bwi_variable *variable, int slot);
+    bool trusts; /* the ratio of two norms of each variable is part of its step (Lamb) */
+    /* Whether a variable is updated as a whole: its copy in Keras's order, from the gradient g, with the slots likewise, and with
+     * whole_scratch floats more (NULL: none). NULL: none is. */
+    bool (*is_whole)(const bwi_optimizer *optimizer, const bwi_variable *variable);
+    int64_t (*whole_scratch)(const bwi_kernels *kernels, const bwi_variable *variable);
+    void (*whole)(const bwi_optimizer *optimizer, const bwi_extents *extents, float *g, float *const *slots, float *w,
+                  float *scratch);
     /* Called once per update, after the reduction: sets the rule of the step and its constants, from `rate` and `iterations`. */
     void (*begin)(bwi_optimizer *optimizer);
 } bwi_optimizer_row;
 
 extern const bwi_optimizer_row *const bwi_optimizer_rows[]; /* ends with NULL */
 
-/* A slot is stored like its variable. */
+/* A slot is stored like its variable, which is the model's, or one that has the slot's shape. */
 typedef struct bwi_slot {
     const bwi_variable *variable;
     void *data;                   /* in the optimizer's arena; NULL: the variable has no such slot */
@@ -162,14 +171,17 @@ struct bwi_optimizer {
     /* The present update. */
     double rate;
     bwi_step step;
+    float whole_decay; /* that of variables which are updated as a whole */
 
     int slot_count; /* those of the row; the average follows them */
     const char *slot_names[BWI_MAX_SLOTS];
     const bwi_kernels *kernels; /* the slots are in their memory */
     void *arena;                /* holds all slots; NULL: there are none */
     size_t arena_bytes;
-    bwi_slot *slots; /* [variable][BWI_MAX_SLOTS]; NULL until the first training */
-    float *clips;    /* [variable]: the factor that clipping by norms applies to its gradient */
+    bwi_slot *slots;       /* [variable][BWI_MAX_SLOTS]; NULL until the first training */
+    float *clips;          /* [variable]: the factor that clipping by norms applies to its gradient */
+    float *trusts;         /* [variable]: Lamb's ratio of norms */
+    bwi_variable *shadows; /* [variable][BWI_RULE_SLOTS]: slots that have another shape than their variable; NULL: there are none */
     /* While ranks have divided the slots (portion.c): where the ranks' portions of a variable begin; who lends the memory in which a whole slot
      * is shown; and what kept a slot from being gathered. */
     size_t *begins; /* NULL: they have not */
@@ -227,6 +239,7 @@ typedef struct bwi_logged {
     double (*value)(const bw_node *node, const double *sums, int index);
     int index;      /* which of the metric's values */
     bool loss;      /* one of the losses whose weighted sum is the first column */
+    bool hidden;    /* it is only part of that sum: a penalty on values */
     double weight;  /* its weight in that sum */
     double summed;  /* for a loss that is a sum over the batch: the factor of that sum; 0: the loss is a mean */
     double *totals; /* sums over the feeds since bwi_session_reset */
@@ -238,7 +251,7 @@ typedef struct bwi_variant bwi_variant;
 typedef struct bwi_session {
     bwi_training *training;
     bwi_graph graph; /* copies of the model's nodes, and the heads; the variables are the model's */
-    bw_node *outputs[BWI_MAX_HEADS], *losses[BWI_MAX_HEADS];
+    bw_node *outputs[BWI_MAX_HEADS], *losses[BWI_MAX_HEADS + 1];
     int output_count, loss_count;
     bwi_logged columns[BWI_MAX_COLUMNS]; /* one for each loss, then metrics */
     int column_count;
@@ -250,6 +263,7 @@ typedef struct bwi_session {
     bwi_exec *exec;
     int program[3];                  /* the number in the plan of each BWI_PROGRAM; -1: not planned */
     double window_count;             /* divides the window's gradient sum: the number of its samples, or of its unmasked entries */
+    float *whole;                    /* bwi_whole_bytes; NULL: none are needed */
     double *totals_block;            /* holds the columns' totals */
     unsigned compiles;               /* the training's count when this session was opened */
     bool rates;                      /* the learning rate is logged */

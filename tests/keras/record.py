@@ -84,6 +84,17 @@ LAYERS = {
     "simple_rnn": ("SimpleRNN", "units activation"),
     "lstm": ("LSTM", "units activation"),
     "gru": ("GRU", "units activation"),
+    "resizing": ("Resizing", "height width interpolation"),
+    "random_grayscale": ("RandomGrayscale", "factor"),
+    "random_color_degeneration": ("RandomColorDegeneration", "factor"),
+    "random_invert": ("RandomInvert", "factor"),
+    "random_posterization": ("RandomPosterization", "factor"),
+    "solarization": ("Solarization", "addition_factor threshold_factor"),
+    "activity_regularization": ("ActivityRegularization", "l1 l2"),
+    "rnn": ("RNN", "cell"),
+    "simple_rnn_cell": ("SimpleRNNCell", "units activation"),
+    "lstm_cell": ("LSTMCell", "units activation"),
+    "gru_cell": ("GRUCell", "units activation"),
     "masking": ("Masking", "mask_value"),
     "bidirectional": ("Bidirectional", "layer"),
     "time_distributed": ("TimeDistributed", "layer"),
@@ -149,14 +160,16 @@ ATTENTION = {"multi_head_attention": ("MultiHeadAttention", "num_heads key_dim")
 # Layers of keras.applications, by their modules.
 MODULES = {"LayerScale": "convnext", "StochasticDepth": "convnext", "CustomScaleLayer": "inception_resnet_v2"}
 # Layers that hold another layer, and those that they hold here.
-WRAPPERS = ("bidirectional", "time_distributed")
-HELD = ("simple_rnn", "lstm", "gru", "dense", "conv1d", "global_maxpool1d", "flatten")
+WRAPPERS = ("bidirectional", "time_distributed", "rnn")
+HELD = ("simple_rnn_cell", "lstm_cell", "gru_cell", "simple_rnn", "lstm", "gru", "dense", "conv1d", "global_maxpool1d", "flatten")
 OPTIMIZERS = {"sgd": "SGD", "adam": "Adam", "adamw": "AdamW", "rmsprop": "RMSprop", "adagrad": "Adagrad", "adadelta": "Adadelta",
-              "adamax": "Adamax", "nadam": "Nadam", "lion": "Lion"}
+              "adamax": "Adamax", "nadam": "Nadam", "lion": "Lion", "ftrl": "Ftrl", "lamb": "Lamb", "adafactor": "Adafactor",
+              "muon": "Muon"}
 SCHEDULES = {"exponential_decay": "ExponentialDecay", "inverse_time_decay": "InverseTimeDecay", "cosine_decay": "CosineDecay",
              "cosine_decay_restarts": "CosineDecayRestarts", "polynomial_decay": "PolynomialDecay",
              "piecewise_constant_decay": "PiecewiseConstantDecay"}
 REGULARIZERS = {"l1": "L1", "l2": "L2", "l1_l2": "L1L2"}
+CONSTRAINTS = {"max_norm": "MaxNorm", "non_neg": "NonNeg", "unit_norm": "UnitNorm", "min_max_norm": "MinMaxNorm"}
 INITIALIZERS = {"constant": "Constant", "random_normal": "RandomNormal", "random_uniform": "RandomUniform",
                 "truncated_normal": "TruncatedNormal", "variance_scaling": "VarianceScaling", "orthogonal": "Orthogonal",
                 "identity": "Identity"}
@@ -218,6 +231,9 @@ def model_of(expression, x):
     import keras
     inner = {n: getattr(keras.regularizers, c) for n, c in REGULARIZERS.items()}
     inner |= {n: getattr(keras.initializers, c) for n, c in INITIALIZERS.items()}
+    inner |= {n: getattr(keras.constraints, c) for n, c in CONSTRAINTS.items()}
+    inner["orthogonal"] = lambda *a, **k: (keras.regularizers.OrthogonalRegularizer if "factor" in k or "mode" in k
+                                           else keras.initializers.Orthogonal)(*a, **k)
     current = first = keras.Input(x.shape[1:])
     points, order = {}, []
 
@@ -278,6 +294,8 @@ def optimizer_of(text):
     calls = {n: getattr(keras.optimizers.schedules, c) for n, c in SCHEDULES.items()}
     calls["piecewise_constant_decay"] = lambda b, v: keras.optimizers.schedules.PiecewiseConstantDecay(list(b), list(v))
     by_position, options = arguments(inside, calls)
+    if "exclude_layers" in options:
+        options["exclude_layers"] = options["exclude_layers"].split(",")
     if "lr" in options:
         options["learning_rate"] = options.pop("lr")
     return getattr(keras.optimizers, OPTIMIZERS[name])(*by_position, **options)

@@ -672,3 +672,61 @@ row("activation_glu", "dense(7,tanh) dense(6,glu)", y="real", loss="mse")
 row("layer_activation_object", "dense(8,leaky_relu(0.1)) dense(7,activation=elu(alpha=0.5)) dense(3,softmax(axis=-1))")
 line("layer_activation_object_relu", "conv1d(4,2,relu(max_value=0.8,negative_slope=0.1))")
 image("layer_batchnorm_axis", "conv2d(3,2,tanh,use_bias=false) batchnorm(axis=1)")
+
+# Optimizers that look at variables as a whole, or divide by their rate.
+row("optimizer_ftrl", "dense(7,tanh) dense(3,softmax)", optimizer="ftrl(lr=0.1)")
+row("optimizer_ftrl_all", "dense(7,tanh) dense(3,softmax)", optimizer="ftrl(lr=0.05,learning_rate_power=-0.7,"
+    "initial_accumulator_value=0.3,l1_regularization_strength=0.01,l2_regularization_strength=0.02,"
+    "l2_shrinkage_regularization_strength=0.03,beta=0.1)")
+row("optimizer_lamb", "dense(7,tanh) dense(3,softmax)", optimizer="lamb(lr=0.02)")
+row("optimizer_lamb_all", "dense(7,tanh,kernel_regularizer=l2(0.01)) dense(3,softmax)",
+    optimizer="lamb(lr=0.02,beta_1=0.8,beta_2=0.95,epsilon=0.001,weight_decay=0.1,clipnorm=0.5)")
+row("optimizer_lamb_embedding", "embedding(11,5) flatten dense(3,softmax)", x=("tokens", 11, 4), optimizer="lamb(lr=0.02)")
+row("optimizer_adafactor", "dense(7,tanh) dense(3,softmax)", optimizer="adafactor(lr=0.05)")
+row("optimizer_adafactor_all", "conv2d(4,2,tanh) flatten dense(3,softmax)", x=(5, 4, 2), optimizer="adafactor(lr=0.03,"
+    "beta_2_decay=-0.6,epsilon_1=0.000001,epsilon_2=0.01,clip_threshold=0.7,relative_step=false,weight_decay=0.05,clipvalue=0.1)")
+row("optimizer_adafactor_embedding", "embedding(11,5) flatten dense(3,softmax)", x=("tokens", 11, 4), optimizer="adafactor(lr=0.05)")
+row("optimizer_adafactor_ema", "dense(40,tanh) dense(3,softmax)", optimizer="adafactor(lr=0.05,use_ema=true,ema_momentum=0.8)")
+row("optimizer_muon", "dense(7,tanh) dense(3,softmax)", optimizer="muon(lr=0.02)")
+row("optimizer_muon_all", "dense(40,tanh) dense(5,tanh,name=middle) dense(3,softmax)", optimizer="muon(lr=0.02,adam_beta_1=0.8,"
+    "adam_beta_2=0.95,adam_weight_decay=0.1,epsilon=0.0001,weight_decay=0.05,exclude_layers=\"middle\",muon_a=3.2,muon_b=-4.5,"
+    "muon_c=1.9,adam_lr_ratio=0.5,momentum=0.8,ns_steps=3,nesterov=false,rms_rate=0.3)")
+row("optimizer_muon_embedding", "embedding(11,5) flatten dense(3,softmax)", x=("tokens", 11, 4), optimizer="muon(lr=0.02)")
+row("optimizer_muon_embedding_too", "embedding(11,5) conv1d(4,2,tanh) flatten dense(3,softmax)", x=("tokens", 11, 4),
+    optimizer="muon(lr=0.02,exclude_embeddings=false)")
+
+# Constraints, and penalties that look at rows or at values.
+row("constraint_max_norm", "dense(7,tanh,kernel_constraint=max_norm(0.8)) dense(3,softmax,bias_constraint=non_neg)", optimizer="sgd(lr=0.1)")
+row("constraint_unit_norm", "dense(40,tanh,kernel_constraint=unit_norm(axis=1)) dense(3,softmax,kernel_constraint=unit_norm)")
+row("constraint_min_max_norm", "conv2d(4,2,tanh,kernel_constraint=min_max_norm(0.2,0.9,rate=0.4,axis=(0,1,2))) flatten dense(3,softmax)",
+    x=(5, 4, 2))
+row("constraint_non_neg", "lstm(4,recurrent_constraint=non_neg,kernel_constraint=max_norm(0.5,axis=0)) dense(3,softmax)", x=(5, 3))
+row("constraint_embedding", "embedding(11,5,embeddings_constraint=unit_norm(axis=1)) flatten dense(3,softmax)", x=("tokens", 11, 4))
+row("constraint_batchnorm", "dense(6,use_bias=false) batchnorm(gamma_constraint=non_neg,beta_constraint=max_norm(0.1)) dense(3,softmax)")
+row("regularizer_orthogonal", "dense(7,tanh,kernel_regularizer=orthogonal(factor=0.3)) dense(3,softmax)")
+row("regularizer_orthogonal_columns", "dense(40,tanh,kernel_regularizer=orthogonal(factor=0.2,mode=columns)) dense(3,softmax)",
+    optimizer="sgd(lr=0.1,clipnorm=0.5)")
+row("layer_activity_regularization", "dense(7,tanh) activity_regularization(0.02,l2=0.03) dense(3,softmax)", w=True)
+row("layer_activity_regularizer", "dense(7,tanh,activity_regularizer=l2(0.05)) dense(5,relu,activity_regularizer=l1(0.02)) dense(3,softmax)",
+    metrics="accuracy")
+row("activation_sparsemax", "dense(7,sparsemax) dense(3)", y="real", loss="mse")
+
+# Images of another size, and colours where the limits leave one value.
+for kind in ("nearest", "bilinear", "bicubic", "lanczos3", "lanczos5"):
+    image(f"layer_resizing_{kind}", f"conv2d(3,2,tanh) resizing(7,3,{kind}) conv2d(3,2,relu)")
+image("layer_resizing_antialias", "conv2d(3,2,tanh) resizing(3,4,antialias=true) conv2d(3,2,relu)", x=(9, 7, 2))
+image("layer_resizing_antialias_cubic", "conv2d(3,2,tanh) resizing(3,4,bicubic,antialias=true) conv2d(3,2,relu)", x=(9, 7, 2))
+image("layer_resizing_crop", "conv2d(3,2,tanh) resizing(4,3,crop_to_aspect_ratio=true) conv2d(3,2,relu)", x=(6, 9, 2))
+image("layer_resizing_pad", "conv2d(3,2,tanh) resizing(6,6,pad_to_aspect_ratio=true,fill_value=0.5) conv2d(3,2,relu)", x=(5, 9, 2))
+image("layer_upsampling2d_bicubic", "conv2d(3,2,tanh) upsampling2d((2,3),interpolation=bicubic) conv2d(2,2,relu)")
+image("layer_upsampling2d_lanczos3", "conv2d(3,2,tanh) upsampling2d(2,interpolation=lanczos3) conv2d(2,2,relu)")
+image("layer_random_grayscale", "conv2d(3,2,tanh) random_grayscale(1.0) conv2d(3,2,relu)", x=(5, 4, 3))
+image("layer_random_color_degeneration", "random_color_degeneration((0.3,0.3),value_range=(-1.0,1.0)) conv2d(3,2,relu)", x=(5, 4, 3))
+image("layer_random_invert", "conv2d(3,2,tanh) random_invert((1.0,1.0),value_range=(-0.5,0.8)) conv2d(3,2,relu)", x=(5, 4, 3))
+image("layer_random_posterization", "random_posterization((3,3),value_range=(-4.0,4.0)) conv2d(3,2,relu)", x=(5, 4, 3))
+image("layer_solarization", "solarization(value_range=(-2.0,2.0)) conv2d(3,2,relu)", x=(5, 4, 3))
+
+# RNN with a cell.
+line("layer_rnn_lstm_cell", "rnn(lstm_cell(4,kernel_regularizer=l2(0.01)),return_sequences=true)", x=(5, 3))
+line("layer_rnn_gru_cell", "rnn(gru_cell(4,reset_after=false),go_backwards=true,return_sequences=true)", x=(5, 3))
+row("layer_rnn_simple_rnn_cell", "masking(0.0) rnn(simple_rnn_cell(4,relu),zero_output_for_mask=true) dense(3,softmax)", x=(5, 3))

@@ -122,16 +122,21 @@ static const char *find_initializer(const char *name)
 static const char *find_regularizer(const char *name)
 {
     for (int i = 0; bwi_regularizer_name(i); i++) {
-        if (resembles_any(name, bwi_regularizer_name(i))) {
+        bool orthogonal = strcmp(name, "OrthogonalRegularizer") == 0 && strcmp(bwi_regularizer_name(i), "orthogonal") == 0;
+        if (orthogonal || resembles_any(name, bwi_regularizer_name(i))) {
             return bwi_regularizer_name(i);
         }
     }
     return NULL;
 }
 
-static const char *find_nothing(const char *name)
+static const char *find_constraint(const char *name)
 {
-    (void)name;
+    for (int i = 0; bwi_constraint_name(i); i++) {
+        if (resembles_any(name, bwi_constraint_name(i))) {
+            return bwi_constraint_name(i);
+        }
+    }
     return NULL;
 }
 
@@ -163,7 +168,7 @@ static const struct kind {
     {"schedules", "Learning-rate schedules", NULL, find_schedule},
     {"initializers", "Initializers", NULL, find_initializer},
     {"regularizers", "Regularizers", NULL, find_regularizer},
-    {"constraints", "Constraints", "A layer whose file has one is refused.", find_nothing},
+    {"constraints", "Constraints", NULL, find_constraint},
     {"callbacks", "Callbacks", "Callbacks are not part of files; these are options of `batchwise train`.", find_callback},
 };
 

@@ -16,7 +16,7 @@
 #include <ctype.h>
 #include <dirent.h>
 
-static char *texts[1024]; /* of all cases */
+static char *texts[2048]; /* of all cases */
 static int text_count;
 
 static int load(void **state)
@@ -140,6 +140,9 @@ static void test_initializers_and_regularizers(void **state)
     }
     for (int i = 0; bwi_regularizer_name(i); i++) {
         expect("regularizer", "expression=", bwi_regularizer_name(i));
+    }
+    for (int i = 0; bwi_constraint_name(i); i++) {
+        expect("constraint", "expression=", bwi_constraint_name(i));
     }
 }
 

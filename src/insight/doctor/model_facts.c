@@ -66,13 +66,11 @@ bwi_entry bwi_model_entry(const bw_model *model, const char *field)
     static const bwi_op *const normalising[] = {
         &bwi_op_normalization,   &bwi_op_channel_map, &bwi_op_batchnorm,    &bwi_op_batchnorm_frozen,
         &bwi_op_batchnorm_ghost, &bwi_op_layernorm,   &bwi_op_l2_normalize, NULL};
-    static const bwi_op *const arranging[] = {&bwi_op_dropout,         &bwi_op_spatial_dropout,
-                                              &bwi_op_gaussian_noise,  &bwi_op_shared_dropout,
-                                              &bwi_op_alpha_dropout,   &bwi_op_gaussian_dropout,
-                                              &bwi_op_pad2d,           &bwi_op_upsample2d,
-                                              &bwi_op_permute,         &bwi_op_avgpool2d,
-                                              &bwi_op_maxpool2d,       &bwi_op_random_view,
-                                              &bwi_op_random_contrast, NULL};
+    static const bwi_op *const arranging[] = {
+        &bwi_op_dropout,         &bwi_op_spatial_dropout,  &bwi_op_gaussian_noise, &bwi_op_shared_dropout,
+        &bwi_op_alpha_dropout,   &bwi_op_gaussian_dropout, &bwi_op_pad2d,          &bwi_op_upsample2d,
+        &bwi_op_permute,         &bwi_op_avgpool2d,        &bwi_op_maxpool2d,      &bwi_op_random_view,
+        &bwi_op_random_contrast, &bwi_op_random_color,     &bwi_op_resample,       NULL};
     bwi_entry entry = {.scale = 1};
     const bw_node *node = input_of(model, field);
     for (node = node ? user_of(model, node) : NULL; node; node = user_of(model, node)) {

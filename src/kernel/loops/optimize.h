@@ -26,6 +26,11 @@ typedef enum bwi_rule {
     BWI_RULE_NADAM,    /* s[0] += (1 - b1)(g - s[0]); s[1] += (1 - b2)(g g - s[1]);
                         * w -= (of_mean s[0] + of_gradient g) / (sqrt(of_square s[1]) + eps) */
     BWI_RULE_LION,     /* w -= rate sign(b1 s[0] + (1 - b1) g); s[0] = b2 s[0] + (1 - b2) g */
+    /* n = s[0] + g g; s[1] += g + shrink w - (n^power - s[0]^power) / rate w; w = (s[1] held within +-lasso - s[1]) / (n^power /
+     * rate + ridge), 0 where that is 0 / 0; s[0] = n */
+    BWI_RULE_FTRL,
+    BWI_RULE_LAMB, /* Adam's m and v; w -= rate trust u, u = of_mean m / (sqrt(of_square v) + eps) */
+    BWI_RULE_NONE, /* w stays: the rule looks at variables as a whole (kernel/whole.h) */
     BWI_RULES
 } bwi_rule;
 
@@ -36,6 +41,7 @@ typedef struct bwi_step {
     float rate, momentum, epsilon;
     double beta1, beta2; /* double: 1 - 0.999f would be off by 1e-5 */
     float of_mean, of_gradient, of_square;
+    float power, lasso, ridge, shrink; /* of Ftrl */
 
     float scale;      /* of gradient sums: 1 / count */
     float clip_value; /* 0: none */
@@ -51,6 +57,7 @@ enum { BWI_RULE_SLOTS = 3 };
 typedef struct bwi_step_part {
     float l1, l2;                          /* penalties; 0: none */
     float clip;                            /* the factor of clipping by a norm */
+    float trust;                           /* Lamb's ratio of the norms of weights and of their step */
     void *slots[BWI_RULE_SLOTS], *average; /* where this part of each begins; NULL: there is none */
 } bwi_step_part;
 
@@ -60,7 +67,12 @@ typedef struct bwi_optimize_kernels {
     bool (*rehearse)(const bwi_step *step, const bwi_step_part *part, int64_t count, const float *sum, const float *w);
     /* The sum of squares of scale sum + l1 sign(w) + 2 l2 w, in a fixed order. */
     double (*penalized_norm)(float scale, float l1, float l2, int64_t count, const float *sum, const float *w);
+    /* The sum of squares of Lamb's u, in a fixed order; it changes nothing. */
+    double (*lamb_norm)(const bwi_step *step, const bwi_step_part *part, int64_t count, const float *sum, const float *w);
     double (*sum_of_absolutes)(int64_t count, const float *x); /* in their order */
+    /* What comes before a rule (g is the gradient that it gets, w decays), and after it. */
+    void (*before)(const bwi_step *step, const bwi_step_part *part, int64_t count, const float *sum, float *w, float *g);
+    void (*after)(const bwi_step *step, const bwi_step_part *part, int64_t count, float *w);
 } bwi_optimize_kernels;
 
 #endif

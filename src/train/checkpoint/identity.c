@@ -177,6 +177,9 @@ static uint64_t hash_node(uint64_t hash, const bw_node *node)
     for (int k = 0; k < node->inputs; k++) {
         hash = bwi_hash(hash, &node->input[k]->number, sizeof node->input[k]->number);
     }
+    if (node->activity[0] > 0 || node->activity[1] > 0) {
+        hash = bwi_hash(hash, node->activity, sizeof node->activity);
+    }
     for (int k = 0; k < node->variables; k++) {
         hash = bwi_hash(hash, &node->variable[k]->index, sizeof node->variable[k]->index);
     }
@@ -192,10 +195,21 @@ void bwi_identity_add_model(bwi_identity *identity, const bw_model *model)
     }
     for (int v = 0; v < model->graph.variable_count; v++) {
         const bwi_variable *variable = model->graph.variables[v];
+        const bwi_constraint *c = &variable->constraint;
         const float numbers[3] = {variable->l1, variable->l2, variable->trainable ? 1.0F : 0.0F};
+        const float limits[] = {variable->orthogonal,
+                                variable->orthogonal_columns ? 1.0F : 0.0F,
+                                c->nonnegative ? 1.0F : 0.0F,
+                                (float)c->axes,
+                                c->low,
+                                c->high,
+                                c->rate};
         variables = bwi_hash(variables, variable->name, strlen(variable->name));
         variables = bwi_hash(variables, variable->shape.extent, (size_t)variable->shape.ndim * sizeof variable->shape.extent[0]);
         variables = bwi_hash(variables, numbers, sizeof numbers);
+        if (variable->orthogonal > 0 || c->nonnegative || c->norms) {
+            variables = bwi_hash(variables, limits, sizeof limits);
+        }
     }
     bwi_identity_add(identity, "layers", "%d", model->layer_count);
     for (int l = 0; l < model->layer_count; l++) {

@@ -338,6 +338,59 @@ static bw_status balance(bwi_session *s, const division *divided, int count)
     return BW_OK;
 }
 
+/* One number per sample: l1 sum |x| + l2 sum x^2. */
+static bw_node *penalty_of(bwi_graph *graph, bw_node *x)
+{
+    static const bwi_unary_kind kinds[2] = {BWI_ABS, BWI_SQUARE};
+    bw_node *parts[2];
+    int count = 0;
+    for (int i = 0; i < 2; i++) {
+        bwi_unary_attributes unary = {.kind = kinds[i]};
+        bwi_reduce_attributes all = {.kind = BWI_REDUCE_SUM, .axis = -1};
+        bwi_scale_attributes scale = {.scale = x->activity[i], .offset = -0.0F};
+        if (x->activity[i] > 0) {
+            bw_node *node = bwi_graph_add(graph, &bwi_op_unary, "activity", &unary, sizeof unary, &x, 1, NULL, 0);
+            node = node ? bwi_graph_add(graph, &bwi_op_reduce, "activity", &all, sizeof all, &node, 1, NULL, 0) : NULL;
+            parts[count++] = node ? bwi_graph_add(graph, &bwi_op_scale, "activity", &scale, sizeof scale, &node, 1, NULL, 0) : NULL;
+        }
+    }
+    bwi_add_attributes sum = {.scale = 1};
+    return count < 2 ? parts[0] : bwi_graph_add(graph, &bwi_op_add, "activity", &sum, sizeof sum, parts, 2, NULL, 0);
+}
+
+/* The penalties on the values of layers become one more loss, which is a mean over the samples and has no column. */
+static bw_status add_activity(bwi_session *s)
+{
+    bw_node *loss = NULL;
+    int nodes = s->graph.count;
+    for (int n = 0; n < nodes; n++) {
+        bw_node *node = s->graph.nodes[n];
+        if (node->activity[0] <= 0 && node->activity[1] <= 0) {
+            continue;
+        }
+        if (s->variants) {
+            return bwi_fail(s->graph.ctx, BW_UNIMPLEMENTED, "layer %s: activity_regularizer is not supported for bw_bucket",
+                            node->name);
+        }
+        bwi_add_attributes sum = {.scale = 1};
+        bw_node *both[2] = {loss, penalty_of(&s->graph, node)};
+        loss = loss && both[1] ? bwi_graph_add(&s->graph, &bwi_op_add, "activity", &sum, sizeof sum, both, 2, NULL, 0) : both[1];
+        if (!loss) {
+            return bwi_pending(s->graph.ctx);
+        }
+    }
+    if (!loss) {
+        return BW_OK;
+    }
+    s->losses[s->loss_count++] = loss;
+    bw_node *mean = bwi_graph_add(&s->graph, &bwi_op_mean, "loss", NULL, 0, &loss, 1, NULL, 0);
+    bw_status status = add_column(s, mean, true, "activity");
+    if (status == BW_OK) {
+        s->columns[s->column_count - 1].hidden = true;
+    }
+    return status;
+}
+
 bw_status bwi_session_add_heads(bwi_session *s, const bw_dataset *dataset, const bwi_session_options *options)
 {
     bwi_head heads[BWI_MAX_HEADS];
@@ -359,6 +412,7 @@ bw_status bwi_session_add_heads(bwi_session *s, const bw_dataset *dataset, const
         s->losses[s->loss_count++] = loss;
         status = add_column(s, mean, true, model->loss_names[k]);
     }
+    status = status == BW_OK ? add_activity(s) : status;
     status = status == BW_OK ? balance(s, divided, s->loss_count) : status;
     for (int k = 0; k < 2 * outputs && status == BW_OK; k++) {
         status = heads[k % outputs].target ? add_metrics(s, &heads[k % outputs], k % outputs, k >= outputs) : BW_OK;

@@ -57,7 +57,7 @@ static double power(double base, int64_t exponent)
 
 /* Gets b1^t and b2^t from those of the last update by one multiplication, and computes them afresh at every multiple of ANEW, so
  * that they depend on t alone, no matter where training began. */
-static void take_powers(bwi_optimizer *o, double b1, double b2)
+void bwi_optimizer_take_powers(bwi_optimizer *o, double b1, double b2)
 {
     enum { ANEW = 64 };
     int64_t t = o->iterations + 1;
@@ -75,7 +75,7 @@ static void take_powers(bwi_optimizer *o, double b1, double b2)
 static void begin_from(bwi_optimizer *o, int first)
 {
     double b1 = o->values[first + BETA1].number, b2 = o->values[first + BETA2].number;
-    take_powers(o, b1, b2);
+    bwi_optimizer_take_powers(o, b1, b2);
     double corrected = sqrt(1 - o->powers.second) / (1 - o->powers.first);
     o->step.rule = o->values[first + AMSGRAD].flag ? BWI_RULE_AMSGRAD : BWI_RULE_ADAM;
     o->step.rate = (float)(o->rate * corrected);

@@ -15,6 +15,7 @@
 
 extern const bwi_optimizer_row bwi_optimizer_sgd, bwi_optimizer_adam, bwi_optimizer_adamw, bwi_optimizer_rmsprop,
     bwi_optimizer_adagrad, bwi_optimizer_adadelta, bwi_optimizer_adamax, bwi_optimizer_nadam, bwi_optimizer_lion;
+extern const bwi_optimizer_row bwi_optimizer_ftrl, bwi_optimizer_lamb, bwi_optimizer_adafactor, bwi_optimizer_muon;
 
 /* Keras's order is: the optimizer's specific arguments, weight_decay (which comes second in AdamW), then BWI_COMMON_COUNT common
  * ones, which begin at `at`. */
@@ -38,6 +39,9 @@ extern const bwi_optimizer_row bwi_optimizer_sgd, bwi_optimizer_adam, bwi_optimi
 
 /* 1 - beta^t is a divisor, so it must not be zero. */
 #define BETA_MOST 0.999999
+
+/* Gets b1^t and b2^t of this update into o->powers (adam.c). */
+void bwi_optimizer_take_powers(bwi_optimizer *o, double b1, double b2);
 
 static inline float bwi_positive_epsilon(double epsilon)
 {

@@ -165,6 +165,15 @@ def frozen():
 
 
 @row
+def constraints():
+    C, R = keras.constraints, keras.regularizers
+    m = keras.Sequential([keras.Input((6, 3)), L.Conv1D(4, 2, kernel_constraint=C.MinMaxNorm(0.2, 0.9, 0.5, axis=[0, 1]), bias_constraint=C.NonNeg()),
+                          L.LSTM(3, recurrent_constraint=C.UnitNorm(axis=0), activity_regularizer=R.L2(0.01)), L.ActivityRegularization(l1=0.01),
+                          L.Dense(2, kernel_constraint=C.MaxNorm(0.7), kernel_regularizer=R.OrthogonalRegularizer(0.1, mode="columns"))])
+    return compiled(m), *data((6, 3), outputs=2)
+
+
+@row
 def nested():
     """A shared list, a shared functional model of two inputs and outputs, one within another, and names that appear on each level."""
     make = lambda norm: keras.Sequential([keras.Input((4,)), L.Dense(3, "tanh", name="dense"), norm], name="inner")
@@ -254,6 +263,8 @@ OPTIMIZERS = {
     "sgd": lambda: O.SGD(0.1, clipvalue=0.2), "adam_amsgrad": lambda: O.Adam(0.01, amsgrad=True, clipnorm=0.3), "adadelta": lambda: O.Adadelta(0.5),
     "adamax": lambda: O.Adamax(0.02, global_clipnorm=0.4), "lion": lambda: O.Lion(0.003), "nadam": lambda: O.Nadam(0.01, beta_1=0.8),
     "rmsprop": lambda: O.RMSprop(0.01, rho=0.8), "adagrad": lambda: O.Adagrad(0.1, initial_accumulator_value=0.2, weight_decay=0.01),
+    "ftrl": lambda: O.Ftrl(0.1, l1_regularization_strength=0.01), "lamb": lambda: O.Lamb(0.02), "adafactor": lambda: O.Adafactor(0.05),
+    "muon": lambda: O.Muon(0.02, exclude_layers=["last"]),
     "ema": lambda: O.Adam(0.02, use_ema=True, ema_momentum=0.9, ema_overwrite_frequency=2),
     "exponential": lambda: O.SGD(S.ExponentialDecay(0.1, 3, 0.7, staircase=True), momentum=0.5), "inverse": lambda: O.SGD(S.InverseTimeDecay(0.1, 3, 0.7)),
     "polynomial": lambda: O.Adam(S.PolynomialDecay(0.1, 9, 0.01, power=2.0, cycle=True)), "piecewise": lambda: O.SGD(S.PiecewiseConstantDecay([2, 5, 8], [0.1, 0.05, 0.02, 0.01])),

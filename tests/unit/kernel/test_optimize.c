@@ -9,6 +9,8 @@ static const int64_t counts[] = {1, 3, 16, 17, 100, 1024, 1025, 2500};
 
 enum { MOST = 2500, STEPS = 3 };
 
+#define TRUST 1.5 /* Lamb's ratio */
+
 /* One element. */
 typedef struct element {
     double slot[BWI_RULE_SLOTS], average, w;
@@ -98,6 +100,28 @@ static void move_lion(const bwi_step *s, element *e, double g)
     e->slot[0] = s->beta2 * e->slot[0] + (1 - s->beta2) * g;
 }
 
+static void move_ftrl(const bwi_step *s, element *e, double g)
+{
+    double power = (double)s->power, next = e->slot[0] + g * g, rate = (double)s->rate, lasso = (double)s->lasso;
+    e->slot[1] += g + (double)s->shrink * e->w - (pow(next, power) - pow(e->slot[0], power)) / rate * e->w;
+    e->w = (fmax(fmin(e->slot[1], lasso), -lasso) - e->slot[1]) / (pow(next, power) / rate + (double)s->ridge);
+    e->slot[0] = next;
+}
+
+static void move_lamb(const bwi_step *s, element *e, double g)
+{
+    take_moments(s, e, g);
+    e->w -=
+        TRUST * (double)s->rate * (double)s->of_mean * e->slot[0] / (sqrt((double)s->of_square * e->slot[1]) + (double)s->epsilon);
+}
+
+static void move_none(const bwi_step *s, element *e, double g)
+{
+    (void)s;
+    (void)e;
+    (void)g;
+}
+
 static const struct {
     bwi_step step;
     int slots;
@@ -117,6 +141,10 @@ static const struct {
     {{.rule = BWI_RULE_ADAMAX}, 2, move_adamax},
     {{.rule = BWI_RULE_NADAM}, 2, move_nadam},
     {{.rule = BWI_RULE_LION}, 1, move_lion},
+    {{.rule = BWI_RULE_FTRL, .power = 0.5F, .ridge = 0.1F}, 2, move_ftrl},
+    {{.rule = BWI_RULE_FTRL, .power = 0.7F, .lasso = 0.01F, .shrink = 0.2F}, 2, move_ftrl},
+    {{.rule = BWI_RULE_LAMB}, 2, move_lamb},
+    {{.rule = BWI_RULE_NONE}, 0, move_none},
 };
 
 /* What there is besides a rule: of nothing, of one thing, of everything. */
@@ -176,7 +204,7 @@ static void check_update(const bwi_kernels *k, size_t rule, size_t kind, size_t 
     int64_t count = counts[c];
     float *w = output_floats(count), *average = output_floats(count), *slots[BWI_RULE_SLOTS] = {NULL}, *sum = input_floats(count);
     bwi_step step = make_step(rule, kind);
-    bwi_step_part part = {.l1 = kinds[kind].l1, .l2 = kinds[kind].l2, .clip = kinds[kind].clip};
+    bwi_step_part part = {.l1 = kinds[kind].l1, .l2 = kinds[kind].l2, .clip = kinds[kind].clip, .trust = (float)TRUST};
     for (int n = 0; n < rules[rule].slots; n++) {
         part.slots[n] = slots[n] = output_floats(count);
     }
@@ -248,7 +276,7 @@ static void check_padding(const bwi_kernels *k)
         for (size_t kind = 0; kind < BWI_COUNT(kinds); kind++) {
             float w[COUNT] = {0}, average[COUNT] = {0}, sum[COUNT] = {0}, slots[BWI_RULE_SLOTS][COUNT] = {{0}};
             bwi_step step = make_step(rule, kind);
-            bwi_step_part part = {.l1 = kinds[kind].l1, .l2 = kinds[kind].l2, .clip = kinds[kind].clip};
+            bwi_step_part part = {.l1 = kinds[kind].l1, .l2 = kinds[kind].l2, .clip = kinds[kind].clip, .trust = (float)TRUST};
             for (int n = 0; n < rules[rule].slots; n++) {
                 part.slots[n] = slots[n];
             }

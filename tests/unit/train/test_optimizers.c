@@ -33,13 +33,16 @@ static const char *const texts[] = {
     "adamax(lr=0.02,epsilon=0)",
     "nadam(lr=0.02)",
     "lion(lr=0.01,weight_decay=0.1)",
+    "ftrl(lr=0.1)",
+    "ftrl(lr=0.1,learning_rate_power=-0.7,l1_regularization_strength=0.01,l2_regularization_strength=0.02,beta=0.1)",
+    "lamb(lr=0.01,weight_decay=0.1)",
 };
 
 /* What a step of an update sets (apply.c), with a scale of 1/4 and no clipping by norms. */
 static void begin(bwi_optimizer *o, const bwi_kernels *kernels, float *clip)
 {
     o->kernels = kernels;
-    o->clips = clip;
+    o->clips = o->trusts = clip;
     *clip = 1;
     bwi_optimizer_begin(o, 0.25F);
 }
@@ -258,13 +261,32 @@ static void step_lion(const bwi_optimizer *o, one *x, double g, double rate, int
     x->m = b2 * x->m + (1 - b2) * g;
 }
 
+static void step_ftrl(const bwi_optimizer *o, one *x, double g, double rate, int t)
+{
+    double power = -value(o, "learning_rate_power"), l1 = value(o, "l1_regularization_strength");
+    double ridge = 2 * value(o, "l2_regularization_strength") + value(o, "beta") / rate;
+    double before = t == 1 ? value(o, "initial_accumulator_value") : x->v;
+    x->v = before + g * g;
+    x->m += g - (pow(x->v, power) - pow(before, power)) / rate * x->w;
+    x->w = (fmax(fmin(x->m, l1), -l1) - x->m) / (pow(x->v, power) / rate + ridge);
+}
+
+/* The ratio of norms is 1 here. */
+static void step_lamb(const bwi_optimizer *o, one *x, double g, double rate, int t)
+{
+    double b1 = value(o, "beta_1"), b2 = value(o, "beta_2");
+    x->m = b1 * x->m + (1 - b1) * g;
+    x->v = b2 * x->v + (1 - b2) * g * g;
+    x->w -= rate * (x->m / (1 - pow(b1, t))) / (sqrt(x->v / (1 - pow(b2, t))) + value(o, "epsilon"));
+}
+
 static const struct {
     const char *name;
     void (*step)(const bwi_optimizer *o, one *x, double g, double rate, int t);
 } formulas[] = {
-    {"sgd", step_sgd},         {"adam", step_adam},       {"adamw", step_adam},
-    {"rmsprop", step_rmsprop}, {"adagrad", step_adagrad}, {"adadelta", step_adadelta},
-    {"adamax", step_adamax},   {"nadam", step_nadam},     {"lion", step_lion},
+    {"sgd", step_sgd},         {"adam", step_adam},         {"adamw", step_adam},    {"rmsprop", step_rmsprop},
+    {"adagrad", step_adagrad}, {"adadelta", step_adadelta}, {"adamax", step_adamax}, {"nadam", step_nadam},
+    {"lion", step_lion},       {"ftrl", step_ftrl},         {"lamb", step_lamb},
 };
 
 static void check_formula(bw_context *ctx, const char *text, const bwi_kernels *kernels)
@@ -322,7 +344,7 @@ static void test_every_row_is_tested(void **state)
 {
     (void)state;
     for (int r = 0; bwi_optimizer_rows[r]; r++) {
-        bool found = false;
+        bool found = bwi_optimizer_rows[r]->is_whole; /* tests/unit/kernel/test_whole.c, and cases recorded from Keras */
         for (size_t i = 0; i < BWI_COUNT(texts); i++) {
             found = found || strncmp(texts[i], bwi_optimizer_rows[r]->name, strcspn(texts[i], "(")) == 0;
         }
@@ -361,9 +383,9 @@ static void test_defaults(void **state)
     bwi_optimizer o;
     for (int r = 0; bwi_optimizer_rows[r]; r++) {
         check_ok(ctx, bwi_optimizer_read(ctx, &o, bwi_optimizer_rows[r]->name));
-        bool sgd = strcmp(o.row->name, "sgd") == 0, adamw = strcmp(o.row->name, "adamw") == 0;
+        bool sgd = strcmp(o.row->name, "sgd") == 0, decays = strcmp(o.row->name, "adamw") == 0 || strcmp(o.row->name, "muon") == 0;
         assert_near((double)o.learning_rate, sgd ? 0.01 : 0.001, 1e-9);
-        assert_near((double)o.weight_decay, adamw ? 0.004 : 0, 1e-9);
+        assert_near((double)o.weight_decay, decays ? 0.004 : 0, 1e-9);
         assert_true(o.clipnorm == 0 && o.clipvalue == 0 && o.global_clipnorm == 0 && !o.averages && o.overwrite_every == 0);
         assert_near((double)o.average_momentum, 0.99, 1e-7);
     }
