@@ -17,7 +17,7 @@ cp "$command" "$top/data/digits.npz" "$work/root"
 train=(train --data digits.npz --scale 1/16 --epochs 3 --validation-split 0.2 --model 'conv2d(16,3,relu) maxpool2d(2) flatten dense(10,softmax)'
     --save-model model.keras --quiet)
 if [ "$(id -u)" = 0 ] && chroot "$work/root" /batchwise --version >"$work/log" 2>&1; then
-    run() { env -i "$@" chroot "$work/root" /batchwise "${arguments[@]}"; }
+    run() { env -i "$@" "$(command -v chroot)" "$work/root" /batchwise "${arguments[@]}"; }
 else
     run() { (cd "$work/root" && env -i "$@" ./batchwise "${arguments[@]}"); }
 fi
