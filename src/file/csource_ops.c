@@ -377,6 +377,32 @@ static void put_l2_normalize(bwi_csource *s, const bw_node *node)
     close_along(s, &a);
 }
 
+/* An element's place among the others, sorted downwards, is the number of those before it, counted for each element. */
+static void put_sparsemax(bwi_csource *s, const bw_node *node)
+{
+    long long width = (long long)node->shape.extent[node->shape.ndim - 1];
+    LINE(2, "for (int r = 0; r < %lld; r++, x += %lld, y += %lld) {", count_of(node) / width, width, width);
+    LINE(3, "float total = 0.0f, size = 0.0f;");
+    LINE(3, "for (int i = 0; i < %lld; i++) {", width);
+    LINE(4, "float sum = 0.0f, place = 0.0f;");
+    LINE(4, "for (int k = 0; k < %lld; k++) {", width);
+    LINE(5, "if (x[k] > x[i] || (k <= i && !(x[k] < x[i]))) {");
+    LINE(6, "sum += x[k];");
+    LINE(6, "place += 1.0f;");
+    LINE(5, "}");
+    LINE(4, "}");
+    LINE(4, "if (x[i] > (sum - 1.0f) / place) {");
+    LINE(5, "total += sum;");
+    LINE(5, "size += 1.0f;");
+    LINE(4, "}");
+    LINE(3, "}");
+    LINE(3, "for (int i = 0; i < %lld; i++) {", width);
+    LINE(4, "const float rest = x[i] - (total - 1.0f) / size;");
+    LINE(4, "y[i] = rest > 0.0f ? rest : 0.0f;");
+    LINE(3, "}");
+    LINE(2, "}");
+}
+
 static bwi_around reduced(const bw_node *node)
 {
     const bwi_reduce_attributes *a = node->attributes;
@@ -623,6 +649,7 @@ const bwi_csource_row bwi_csource_ops[] = {
     {&bwi_op_softmax, put_softmax, true},
     {&bwi_op_softmax_axis, put_softmax_axis, true},
     {&bwi_op_l2_normalize, put_l2_normalize, true},
+    {&bwi_op_sparsemax, put_sparsemax, false},
     {&bwi_op_reduce, put_reduce, false},
     {&bwi_op_reduce_extreme, put_extreme, false},
     {&bwi_op_layernorm, put_layernorm, true},

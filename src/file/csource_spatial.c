@@ -296,6 +296,29 @@ static void put_transposed_volume(bwi_csource *s, const bw_node *node)
     close_loops(s, 7, 2);
 }
 
+static void put_resample(bwi_csource *s, const bw_node *node)
+{
+    const bwi_resample_attributes *a = node->attributes;
+    bwi_around around = bwi_shape_around(&node->input[0]->shape, a->axis);
+    long long from = (long long)around.extent, to = (long long)a->extent, inner = (long long)around.inner;
+    char name[160];
+    float *weights = bwi_export_resampling(s->ctx, node);
+    if (!weights) {
+        s->status = BW_RESOURCE_EXHAUSTED;
+        return;
+    }
+    bwi_csource_array(s, node->name, "resampling", weights, around.extent * a->extent, name);
+    bwi_release(s->ctx, weights);
+    LINE(2, "for (int i = 0; i < %lld; i++) {", (long long)around.outer * to);
+    LINE(3, "for (int j = 0; j < %lld; j++) {", inner);
+    LINE(4, "float sum = 0.0f;");
+    LINE(4, "for (int k = 0; k < %lld; k++) {", from);
+    LINE(5, "sum += %s[i %% %lld * %lld + k] * x[(i / %lld * %lld + k) * %lld + j];", name, to, from, to, from, inner);
+    LINE(4, "}");
+    LINE(4, "y[i * %lld + j] = sum;", inner);
+    close_loops(s, 3, 2);
+}
+
 const bwi_csource_row bwi_csource_spatial[] = {
     {&bwi_op_conv3d, put_volume, false},
     {&bwi_op_conv3d_transpose, put_transposed_volume, false},
@@ -307,5 +330,6 @@ const bwi_csource_row bwi_csource_spatial[] = {
     {&bwi_op_global_maxpool, put_global_maxpool, false},
     {&bwi_op_pad2d, put_pad, false},
     {&bwi_op_upsample2d, put_upsample, false},
+    {&bwi_op_resample, put_resample, false},
     {NULL, NULL, false},
 };

@@ -176,3 +176,22 @@ bwi_sliding bwi_export_pooling(const bw_node *node)
     }
     return s;
 }
+
+/* Resampling the identity gives the matrix. */
+float *bwi_export_resampling(bw_context *ctx, const bw_node *node)
+{
+    const bwi_resample_attributes *a = node->attributes;
+    int64_t from = node->input[0]->shape.extent[a->axis];
+    size_t floats = bwi_size_multiply((size_t)from, (size_t)(from > a->extent ? from : a->extent));
+    float *values = bwi_allocate(ctx, bwi_size_multiply(2, floats), sizeof *values);
+    if (!values) {
+        return NULL;
+    }
+    bwi_resampling r = {
+        .around = {.outer = 1, .extent = from, .inner = from}, .to = a->extent, .kind = a->kind, .smooth = a->smooth};
+    for (int64_t i = 0; i < from; i++) {
+        values[(int64_t)floats + i * from + i] = 1; /* behind the weights */
+    }
+    bwi_kernels_host()->picture->resample(&r, values + floats, values);
+    return values;
+}

@@ -39,6 +39,9 @@ typedef struct bwi_sliding {
     int64_t channels; /* channels of the input */
 } bwi_sliding;
 
+/* The weights of a resample node, [to][from], which the caller releases; NULL if there is no memory. */
+float *bwi_export_resampling(bw_context *ctx, const bw_node *node);
+
 bwi_sliding bwi_export_convolution(const bw_node *node);
 bwi_sliding bwi_export_pooling(const bw_node *node);
 

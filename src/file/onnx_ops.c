@@ -292,6 +292,43 @@ static void put_l2_normalize(bwi_onnx *o, const bw_node *node)
     bwi_onnx_add(o, "Div", result(o, node), x, divisor, NULL);
 }
 
+/* As kernel/loops/reduce.h has it: sorted downwards, with sums from the largest on. */
+static void put_sparsemax(bwi_onnx *o, const bw_node *node)
+{
+    int64_t width = node->shape.extent[node->shape.ndim - 1], axis = -1;
+    bwi_onnx_name count, sorted, places, sums, along, one, numbers = "", mean, above, support, kept, total, size, tau, less, rest;
+    float *values = bwi_allocate(o->ctx, (size_t)width, sizeof *values);
+    if (!values) {
+        o->status = BW_RESOURCE_EXHAUSTED;
+        return;
+    }
+    for (int64_t i = 0; i < width; i++) {
+        values[i] = (float)(i + 1);
+    }
+    const char *x = last(o, node, 0);
+    bwi_onnx_floats(o, numbers, 1, &width, values);
+    bwi_release(o->ctx, values);
+    bwi_onnx_begin(o, "TopK", (const char *[]){x, bwi_onnx_wholes(o, count, 1, &width), NULL}, bwi_onnx_new(o, sorted));
+    bwi_onnx_put_output(o, bwi_onnx_new(o, places));
+    bwi_onnx_end(o);
+    bwi_onnx_wholes(o, along, 1, &axis);
+    bwi_onnx_float(o, one, 1);
+    bwi_onnx_add(o, "CumSum", bwi_onnx_new(o, sums), sorted, along, NULL);
+    bwi_onnx_add(o, "Sub", bwi_onnx_new(o, less), sums, one, NULL);
+    bwi_onnx_add(o, "Div", bwi_onnx_new(o, mean), less, numbers, NULL);
+    bwi_onnx_add(o, "Greater", bwi_onnx_new(o, above), sorted, mean, NULL);
+    bwi_onnx_begin(o, "Cast", (const char *[]){above, NULL}, bwi_onnx_new(o, support));
+    bwi_onnx_put(o, "to", 1); /* float32 */
+    bwi_onnx_end(o);
+    bwi_onnx_add(o, "Mul", bwi_onnx_new(o, kept), sums, support, NULL);
+    bwi_onnx_add(o, "ReduceSum", bwi_onnx_new(o, total), kept, along, NULL);
+    bwi_onnx_add(o, "ReduceSum", bwi_onnx_new(o, size), support, along, NULL);
+    bwi_onnx_add(o, "Sub", bwi_onnx_new(o, less), total, one, NULL);
+    bwi_onnx_add(o, "Div", bwi_onnx_new(o, tau), less, size, NULL);
+    bwi_onnx_add(o, "Sub", bwi_onnx_new(o, rest), x, tau, NULL);
+    bwi_onnx_add(o, "Relu", result(o, node), rest, NULL);
+}
+
 /* In operator set 17 the axes are an input of ReduceSum, but an attribute of the others. */
 static void put_reduce(bwi_onnx *o, const bw_node *node)
 {
@@ -529,6 +566,7 @@ const bwi_onnx_row bwi_onnx_ops[] = {
     {&bwi_op_softmax, put_softmax},
     {&bwi_op_softmax_axis, put_softmax_axis},
     {&bwi_op_l2_normalize, put_l2_normalize},
+    {&bwi_op_sparsemax, put_sparsemax},
     {&bwi_op_reduce, put_reduce},
     {&bwi_op_reduce_extreme, put_reduce},
     {&bwi_op_layernorm, put_layernorm},

@@ -174,6 +174,29 @@ static void put_upsample(bwi_onnx *o, const bw_node *node)
     bwi_onnx_end(o);
 }
 
+/* The matrix of weights times the values, whose axes from the resampled one on are two. */
+static void put_resample(bwi_onnx *o, const bw_node *node)
+{
+    const bwi_resample_attributes *a = node->attributes;
+    const bwi_shape *in = &node->input[0]->shape;
+    int64_t matrix[2] = {a->extent, in->extent[a->axis]};
+    bwi_shape flat = {.ndim = a->axis + 2};
+    bwi_onnx_name weights = "", before, product;
+    float *values = bwi_export_resampling(o->ctx, node);
+    if (!values) {
+        o->status = BW_RESOURCE_EXHAUSTED;
+        return;
+    }
+    bwi_onnx_floats(o, weights, 2, matrix, values);
+    bwi_release(o->ctx, values);
+    for (int i = 0; i < flat.ndim; i++) {
+        flat.extent[i] = i <= a->axis ? in->extent[i] : bwi_shape_around(in, a->axis).inner;
+    }
+    bwi_onnx_reshape(o, bwi_onnx_of(o, node->input[0], BWI_ONNX_LAST), bwi_onnx_new(o, before), &flat);
+    bwi_onnx_add(o, "MatMul", bwi_onnx_new(o, product), weights, before, NULL);
+    bwi_onnx_reshape(o, product, bwi_onnx_result(o, node, BWI_ONNX_LAST), &node->shape);
+}
+
 const bwi_onnx_row bwi_onnx_spatial[] = {
     {&bwi_op_conv2d, put_conv},
     {&bwi_op_depthwise, put_conv},
@@ -185,5 +208,6 @@ const bwi_onnx_row bwi_onnx_spatial[] = {
     {&bwi_op_global_maxpool, put_global_maxpool},
     {&bwi_op_pad2d, put_pad},
     {&bwi_op_upsample2d, put_upsample},
+    {&bwi_op_resample, put_resample},
     {NULL, NULL},
 };

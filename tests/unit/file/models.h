@@ -197,7 +197,9 @@ static inline void model_count_layers(model_layers *layers, const bw_model *mode
 {
     for (int i = 0; i < model->layer_count; i++) {
         for (int r = 0; bwi_layer_rows[r]; r++) {
-            layers->seen[r] = layers->seen[r] || bwi_layer_rows[r] == model->layers[i].row;
+            const bwi_layer *inner = model->layers[i].inner[0];
+            layers->seen[r] =
+                layers->seen[r] || bwi_layer_rows[r] == model->layers[i].row || (inner && bwi_layer_rows[r] == inner->row);
         }
     }
 }

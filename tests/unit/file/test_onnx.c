@@ -165,11 +165,11 @@ static void check_body(names *n, message body, const char *model)
     }
 }
 
-/* A Scan has its last states and its steps as outputs, every other node has one. */
+/* A Scan has its last states and its steps as outputs, a TopK values and places; every other node has one. */
 static void check_node(names *n, message m, const char *model)
 {
     message whole = m, type = member(m, 4);
-    bool scan = type.end - type.at == 4 && memcmp(type.at, "Scan", 4) == 0;
+    bool scan = type.end - type.at == 4 && (memcmp(type.at, "Scan", 4) == 0 || memcmp(type.at, "TopK", 4) == 0);
     int outputs = 0;
     for (field f; next(&whole, &f);) {
         if (f.number == 1) {

@@ -125,7 +125,7 @@ static void test_arguments(void **state)
     } rows[] = {
         {"avgpool2d", "average_pooling2d|pool_size must be given"},
         {"conv2d(4,3,padding=causal)", "conv2d|padding|valid same|causal"},
-        {"upsampling2d(2,interpolation=bicubic)", "up_sampling2d|interpolation|nearest bilinear|bicubic"},
+        {"upsampling2d(2,interpolation=area)", "up_sampling2d|interpolation|nearest bilinear bicubic|area"},
         {"zero_padding2d(-1)", "zero_padding2d|padding|-1"},
         {"permute(0,1)", "permute|dims|0"},
         {"global_avgpool2d(keepdims=2)", "global_average_pooling2d|keepdims|true or false"},
