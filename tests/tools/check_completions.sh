@@ -49,7 +49,7 @@ done
 # The values are those of the documentation's first tables, in all three.
 # documented PAGE: the names in the first columns of its tables
 documented() { grep '^| `' "$top/docs/reference/$1.md" | cut -d'|' -f2 | grep -oE '`[a-z_0-9]+`' | tr -d '`'; }
-for option in optimizer:optimizers:9 loss:losses:21 metrics:metrics:99 model:layers:99; do
+for option in optimizer:optimizers:13 loss:losses:21 metrics:metrics:99 model:layers:99; do
     IFS=: read -r option page count <<<"$option"
     names=$(documented "$page" | head -n "$count") # what follows in the first two are arguments and schedules
     for name in $names; do
