@@ -3,9 +3,9 @@
  *
  *   checkpoint DIGITS.npz FOLDER [SECONDS]
  *
- * Trains a network on the digits without checkpoints, with one a second, and with one a second on a disk whose every write takes half
- * a second, each for about that many seconds (3) and seven times by turns. The figure of a kind is the median over the rounds of its
- * time for one step, beside that of the round's training without checkpoints.
+ * Trains a network on the digits without checkpoints, with one a second, and with one a second on a disk whose every write takes
+ * half a second, each for about that many seconds (3) and seven times by turns. The figure of a kind is the median over the rounds
+ * of its time for one step, beside that of the round's training without checkpoints.
  */
 #include "base/internal.h"
 

@@ -1,6 +1,6 @@
 /*
- * What a sum over ranks costs, by its size: mpirun -n 2 build/bench_ranks. Each figure is the median of repeated sums; the line at the end is
- * a straight line through them, latency and bandwidth, by least squares of relative errors.
+ * What a sum over ranks costs, by its size: mpirun -n 2 build/bench_ranks. Each figure is the median of repeated sums; the line at
+ * the end is a straight line through them, latency and bandwidth, by least squares of relative errors.
  */
 #include "rank/rank.h"
 

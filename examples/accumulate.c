@@ -1,7 +1,7 @@
 /*
  * Accumulates the gradients of several batches into one update: of every four batches, and of as many as hold 16 KiB of images. The
- * remainder of the epoch makes an update of its own. The result is that of the large batch, bit for bit, and so is the memory: a sum
- * of gradients takes the same bytes however many batches it holds, so the threshold is a choice, not a limit.
+ * remainder of the epoch makes an update of its own. The result is that of the large batch, bit for bit, and so is the memory: a
+ * sum of gradients takes the same bytes however many batches it holds, so the threshold is a choice, not a limit.
  *
  * Usage: accumulate [FILE.npz]
  */

@@ -1,7 +1,7 @@
 /*
  * A loop over batches whose sizes the source decides: each call of a generator yields another number of samples. The gradients are
- * computed and applied by hand, and the loss is one of the program's own, sqrt(1 + error^2) - 1, which large errors pull less than a
- * square would. It is built from ops, so its gradient comes by itself.
+ * computed and applied by hand, and the loss is one of the program's own, sqrt(1 + error^2) - 1, which large errors pull less than
+ * a square would. It is built from ops, so its gradient comes by itself.
  */
 #include <batchwise.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /*
- * A program that learns from its users while they use it. A background thread, with a context of its own and a budget of 32 MiB, makes
- * an update whenever enough examples have come in; the foreground asks for predictions from the weights of the last complete update.
- * Closing the program cancels what runs, and the model keeps its last update.
+ * A program that learns from its users while they use it. A background thread, with a context of its own and a budget of 32 MiB,
+ * makes an update whenever enough examples have come in; the foreground asks for predictions from the weights of the last complete
+ * update. Closing the program cancels what runs, and the model keeps its last update.
  */
 #include <batchwise.h>
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /*
- * When memory runs out, the usual advice is to halve the batch and the filters. Here neither is needed: the full network takes the same
- * bytes at batch 1,024 as at batch 16. This prints the plans for images of 128x128x3, and trains both networks on real digits to show
- * what the halving costs in accuracy.
+ * When memory runs out, the usual advice is to halve the batch and the filters. Here neither is needed: the full network takes the
+ * same bytes at batch 1,024 as at batch 16. This prints the plans for images of 128x128x3, and trains both networks on real digits
+ * to show what the halving costs in accuracy.
  *
  * Usage: image-halved [DIGITS.npz]
  */

@@ -1,6 +1,6 @@
 /*
- * Trains on 128x128 images with batches far larger than memory could hold, within 64 MiB. The plan says before the first step what a run
- * takes, and what a system would take that holds the whole batch.
+ * Trains on 128x128 images with batches far larger than memory could hold, within 64 MiB. The plan says before the first step what
+ * a run takes, and what a system would take that holds the whole batch.
  *
  * Usage: image-large-batch [BATCH]
  */

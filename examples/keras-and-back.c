@@ -1,7 +1,7 @@
 /*
- * Begun in Keras, continued here, returned to Keras. The file holds a model that Keras has trained for some epochs, with the state of its
- * optimizer; training goes on with the next update as if nothing had happened, and the file that is written is one of Keras again.
- * keras-and-back.py makes the file and shows what Keras says of the one that comes back.
+ * Begun in Keras, continued here, returned to Keras. The file holds a model that Keras has trained for some epochs, with the state
+ * of its optimizer; training goes on with the next update as if nothing had happened, and the file that is written is one of Keras
+ * again. keras-and-back.py makes the file and shows what Keras says of the one that comes back.
  *
  * Usage: keras-and-back DIGITS.npz BEGUN.keras CONTINUED.keras
  */

@@ -1,7 +1,7 @@
 /*
- * 100,000 rows of 100 float64 features, with batches of 10,000 and of all rows, in 8 MiB. A system that holds the whole batch needs far
- * more. Within 64 KiB nothing can train this model: RESOURCE_EXHAUSTED comes before the first step, says what would do, and the same
- * model goes on with more memory and batch 32.
+ * 100,000 rows of 100 float64 features, with batches of 10,000 and of all rows, in 8 MiB. A system that holds the whole batch needs
+ * far more. Within 64 KiB nothing can train this model: RESOURCE_EXHAUSTED comes before the first step, says what would do, and the
+ * same model goes on with more memory and batch 32.
  */
 #include <batchwise.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /*
- * Do small batches follow the noise? 500 samples of y = 2*x0 + x1 + 0.5*noise are fitted with batch 16 and with batch 128: by the second
- * fit continuing the first one's model, as is often shown, and from fresh starts; at equal epochs and at equal updates; at Adam's usual
- * rate, which does not get there in 50 epochs, and at ten times as much. The gradient noise scale then says which of the two sizes is too
- * small or too large, and when.
+ * Do small batches follow the noise? 500 samples of y = 2*x0 + x1 + 0.5*noise are fitted with batch 16 and with batch 128: by the
+ * second fit continuing the first one's model, as is often shown, and from fresh starts; at equal epochs and at equal updates; at
+ * Adam's usual rate, which does not get there in 50 epochs, and at ten times as much. The gradient noise scale then says which of
+ * the two sizes is too small or too large, and when.
  */
 #include <batchwise.h>
 #include <stdio.h>

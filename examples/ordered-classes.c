@@ -1,7 +1,7 @@
 /*
- * Data sorted by class, which does harm only when there is a batch size: each batch shows one class, and the last batches of an epoch
- * undo what the first have taught. 100 samples of class A (features from 0 to 1) are followed by 100 of class B (2 to 3), then come real
- * digits from 0 to 9. Both are trained in order, shuffled and as one batch; doctor then says what is wrong.
+ * Data sorted by class, which does harm only when there is a batch size: each batch shows one class, and the last batches of an
+ * epoch undo what the first have taught. 100 samples of class A (features from 0 to 1) are followed by 100 of class B (2 to 3),
+ * then come real digits from 0 to 9. Both are trained in order, shuffled and as one batch; doctor then says what is wrong.
  *
  * Usage: ordered-classes [DIGITS.npz]
  */

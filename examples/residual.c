@@ -1,6 +1,6 @@
 /*
- * A residual network with BatchNormalization, whose statistics are those of the whole batch, however large. Within a budget, what the
- * batch must keep between its passes is held, computed again, or spilled to a file; the result is the same to the bit.
+ * A residual network with BatchNormalization, whose statistics are those of the whole batch, however large. Within a budget, what
+ * the batch must keep between its passes is held, computed again, or spilled to a file; the result is the same to the bit.
  */
 #include <batchwise.h>
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /*
- * Is loading the bottleneck? Loading a batch of 16 images takes 1 ms, as if they came from a slow disk. They are loaded when they are
- * needed, ahead of training by one thread, by 16 threads in parallel, and once for all epochs. A bar shows the share of the time in which
- * the workers had something to compute.
+ * Is loading the bottleneck? Loading a batch of 16 images takes 1 ms, as if they came from a slow disk. They are loaded when they
+ * are needed, ahead of training by one thread, by 16 threads in parallel, and once for all epochs. A bar shows the share of the
+ * time in which the workers had something to compute.
  */
 #include <batchwise.h>
 #include <stdio.h>

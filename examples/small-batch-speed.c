@@ -1,6 +1,6 @@
 /*
- * Why are small batches slow? 1,000 images of 28x28 normal numbers are trained with batch 16 and with batch 128, and the profile that every training
- * keeps says where a step's time went: what grows with the batch, and what is paid once a step.
+ * Why are small batches slow? 1,000 images of 28x28 normal numbers are trained with batch 16 and with batch 128, and the profile
+ * that every training keeps says where a step's time went: what grows with the batch, and what is paid once a step.
  */
 #include <batchwise.h>
 #include <stdio.h>

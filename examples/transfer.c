@@ -1,8 +1,8 @@
 /*
- * A network that was trained on one task serves another one with few samples: its layers stay as they are, and only a new last layer is
- * trained. The base is a file of Keras whose layers are frozen, such as one of keras.applications without its top (transfer.py makes
- * one for images of 32x32x3); without a file, one that learns here to tell discs from triangles. The new task is to tell squares from
- * crosses, of which 40 are shown.
+ * A network that was trained on one task serves another one with few samples: its layers stay as they are, and only a new last
+ * layer is trained. The base is a file of Keras whose layers are frozen, such as one of keras.applications without its top
+ * (transfer.py makes one for images of 32x32x3); without a file, one that learns here to tell discs from triangles. The new task is
+ * to tell squares from crosses, of which 40 are shown.
  *
  * Usage: transfer [BASE.keras]
  */

@@ -1,6 +1,6 @@
 /*
- * How busy are the workers? Trains with two batch sizes, draws for each worker the share of a step in which it computed, moved data,
- * talked to other ranks and waited, and writes a trace of some steps that ui.perfetto.dev opens.
+ * How busy are the workers? Trains with two batch sizes, draws for each worker the share of a step in which it computed, moved
+ * data, talked to other ranks and waited, and writes a trace of some steps that ui.perfetto.dev opens.
  *
  * Usage: utilisation [FOLDER], or over two processes: mpirun -n 2 utilisation [FOLDER]
  */

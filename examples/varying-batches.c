@@ -1,6 +1,6 @@
 /*
- * The numbers 0 to 999 in batches of 32, followed by the same numbers in batches of 64: batches that vary in size, also at the end of
- * each part. One plan serves all of them, and nothing is compiled or allocated again. The targets are the numbers themselves.
+ * The numbers 0 to 999 in batches of 32, followed by the same numbers in batches of 64: batches that vary in size, also at the end
+ * of each part. One plan serves all of them, and nothing is compiled or allocated again. The targets are the numbers themselves.
  */
 #include <batchwise.h>
 #include <stdio.h>

@@ -28,8 +28,8 @@
  * defaults.
  *
  * Threads. A context, and everything made from it, is used by one thread at a time; contexts are independent of each other. Only
- * bw_cancel may be called from another thread or from a signal handler. A child of fork may use its copy of a context unless another
- * thread was using it; it starts threads of its own.
+ * bw_cancel may be called from another thread or from a signal handler. A child of fork may use its copy of a context unless
+ * another thread was using it; it starts threads of its own.
  *
  * Contents: status, context, arrays, random numbers, data, models, training, files, history, memory before running, diagnosis,
  * custom loops, ranks. Longer explanations are in docs/reference.
@@ -202,7 +202,8 @@ BW_API void bw_cancel(bw_context *ctx);
 
 /* ---- Arrays ------------------------------------------------------------------------------------------- */
 
-/* BW_TEXT is for inputs that only the layers for text and categories take, such as text_vectorization: elements are of type bw_text. */
+/* BW_TEXT is for inputs that only the layers for text and categories take, such as text_vectorization: elements are of type
+ * bw_text. */
 typedef enum bw_dtype {
     BW_U8,
     BW_I8,
@@ -358,9 +359,9 @@ typedef bool (*bw_sample_function)(void *user, bw_sample *sample, void *const *v
  * samples. The fields are copied, `user` is kept. A builder. */
 BW_API bw_dataset *bw_from_function(bw_context *ctx, const bw_field *fields, int count, bw_sample_function function, void *user);
 
-/* Changes a sample: reads from[i] and writes to[i]. Integers are int32, except for inputs that are scaled or have 8 bits; everything
- * else is float32. A field whose name, type and shape do not change has already been copied to `to`. Returns false to fail. Runs on
- * several threads at once. */
+/* Changes a sample: reads from[i] and writes to[i]. Integers are int32, except for inputs that are scaled or have 8 bits;
+ * everything else is float32. A field whose name, type and shape do not change has already been copied to `to`. Returns false to
+ * fail. Runs on several threads at once. */
 typedef bool (*bw_map_function)(void *user, bw_sample *sample, const void *const *from, void *const *to);
 
 typedef struct bw_map_options {
@@ -393,11 +394,11 @@ BW_API bw_dataset *bw_allow_bad(bw_dataset *dataset, double share);
 /* Writes the next sample. Returns 1, or 0 if there are no more, or -1 to fail. */
 typedef int (*bw_generator_function)(void *user, bw_sample *sample, void *const *values);
 
-/* Makes a stream of the samples that a function gives one after another. It is called on the caller's thread when samples are needed;
- * bw_fit begins with the first of them, and the first epoch ends where the stream does. Samples are kept, beyond half of the available
- * memory in a temporary file, so that later epochs are like those of other data. Mapping, one_hot, shuffling, take, batches and
- * prefetching work on the stream; everything else reads it to its end first. In the first epoch bw_shuffle is exact within blocks of
- * 64 MiB, which is logged. The fields' first extents are ignored; `user` is kept. A builder. */
+/* Makes a stream of the samples that a function gives one after another. It is called on the caller's thread when samples are
+ * needed; bw_fit begins with the first of them, and the first epoch ends where the stream does. Samples are kept, beyond half of
+ * the available memory in a temporary file, so that later epochs are like those of other data. Mapping, one_hot, shuffling, take,
+ * batches and prefetching work on the stream; everything else reads it to its end first. In the first epoch bw_shuffle is exact
+ * within blocks of 64 MiB, which is logged. The fields' first extents are ignored; `user` is kept. A builder. */
 BW_API bw_dataset *bw_from_generator(bw_context *ctx, const bw_field *fields, int count, bw_generator_function function,
                                      void *user);
 
@@ -445,50 +446,50 @@ BW_API bw_dataset *bw_prefetch(bw_dataset *dataset, const bw_prefetch_options *o
 
 /* ---- Order, parts and batches ---- */
 
-/* Puts the samples into an exact random order over all of them, a new one in each epoch, as a function of seed and epoch, in constant
- * memory. Takes the dataset. A builder. */
+/* Puts the samples into an exact random order over all of them, a new one in each epoch, as a function of seed and epoch, in
+ * constant memory. Takes the dataset. A builder. */
 BW_API bw_dataset *bw_shuffle(bw_dataset *dataset, uint64_t seed);
 
 /* Keeps the first `count` samples, or all but the first `count`. Take the dataset. Builders. */
 BW_API bw_dataset *bw_take(bw_dataset *dataset, int64_t count);
 BW_API bw_dataset *bw_skip(bw_dataset *dataset, int64_t count);
 
-/* Splits a dataset as bw_fit does for its validation_split: into the samples before floor(n * (1 - share)) and those from there on, in
- * the order of the first epoch if the dataset is shuffled; the training part is then shuffled within itself. The dataset is
+/* Splits a dataset as bw_fit does for its validation_split: into the samples before floor(n * (1 - share)) and those from there on,
+ * in the order of the first epoch if the dataset is shuffled; the training part is then shuffled within itself. The dataset is
  * borrowed; the caller owns the parts. INVALID_ARGUMENT if a part would be empty. */
 BW_API bw_status bw_split(bw_dataset *dataset, double share, bw_dataset **training, bw_dataset **validation);
 
 /* Keeps every count-th sample from the index-th on: one of `count` parts without overlap. Takes the dataset. A builder. */
 BW_API bw_dataset *bw_shard(bw_dataset *dataset, int64_t count, int64_t index);
 
-/* Combines two datasets: one after the other; alternating blocks of the two; or sample by sample, where the second's inputs become the
- * targets if neither has any. Their fields must fit each other. bw_repeat gives the same samples several times, each time as in
+/* Combines two datasets: one after the other; alternating blocks of the two; or sample by sample, where the second's inputs become
+ * the targets if neither has any. Their fields must fit each other. bw_repeat gives the same samples several times, each time as in
  * an epoch of its own. Take the datasets. Builders. */
 BW_API bw_dataset *bw_concatenate(bw_dataset *first, bw_dataset *second);
 BW_API bw_dataset *bw_interleave(bw_dataset *first, bw_dataset *second, int64_t block);
 BW_API bw_dataset *bw_zip(bw_dataset *first, bw_dataset *second);
 BW_API bw_dataset *bw_repeat(bw_dataset *dataset, int64_t times);
 
-/* Sets the batch size of bw_iterate, and of bw_fit unless its options give one. Concatenated datasets keep their own sizes (batches of
- * 32, then of 64); no batch crosses from one to the other, nor from one repetition to the next. bw_batch_sizes takes a text: "32",
- * "full", "32,64" (alternating within an epoch), "32/64" (all samples by 32, in the next epoch all by 64, and so on) or "32@0,128@5"
- * (128 from epoch 5 on); with drop_remainder a last batch that is smaller than its size is dropped. The size that is set last
- * counts. Take the dataset. Builders. */
+/* Sets the batch size of bw_iterate, and of bw_fit unless its options give one. Concatenated datasets keep their own sizes (batches
+ * of 32, then of 64); no batch crosses from one to the other, nor from one repetition to the next. bw_batch_sizes takes a text:
+ * "32", "full", "32,64" (alternating within an epoch), "32/64" (all samples by 32, in the next epoch all by 64, and so on) or
+ * "32@0,128@5" (128 from epoch 5 on); with drop_remainder a last batch that is smaller than its size is dropped. The size that is
+ * set last counts. Take the dataset. Builders. */
 BW_API bw_dataset *bw_batches(bw_dataset *dataset, int64_t batch);
 BW_API bw_dataset *bw_batch_sizes(bw_dataset *dataset, const char *text, bool drop_remainder);
 
 /* ---- Sequences ---- */
 
 /* Makes a dataset of sequences of varying length. `values` holds the steps of all sequences one after another along its first axis;
- * sequence i goes from offsets[i] to just before offsets[i + 1], so there are count + 1 offsets. As samples they are padded with zeros
- * to the longest. Keeps the arrays' data and the offsets; `y` and `w` may be NULL. A builder. */
+ * sequence i goes from offsets[i] to just before offsets[i + 1], so there are count + 1 offsets. As samples they are padded with
+ * zeros to the longest. Keeps the arrays' data and the offsets; `y` and `w` may be NULL. A builder. */
 BW_API bw_dataset *bw_from_sequences(bw_context *ctx, const bw_array *values, const int64_t *offsets, int64_t count,
                                      const bw_array *y, const bw_array *w);
 
 /* Computes each sample at the shortest of these ascending lengths that holds it. The first axis of the inputs is the sequence, and
- * zeros up to its end are padding. The data's own length is always the last; at most 15 others are given. A batch remains the same set
- * of samples; only its tiles have one length each. A sample's length depends on the sample alone, so results depend on neither the
- * batch nor the tile. A model whose layers respect masks (embedding with mask_zero=true) gives the same results as with all the
+ * zeros up to its end are padding. The data's own length is always the last; at most 15 others are given. A batch remains the same
+ * set of samples; only its tiles have one length each. A sample's length depends on the sample alone, so results depend on neither
+ * the batch nor the tile. A model whose layers respect masks (embedding with mask_zero=true) gives the same results as with all the
  * padding. Layers that need a fixed length (flatten before dense) and batch normalization are refused. Takes the dataset; call it
  * after map, cache and the like. A builder. */
 BW_API bw_dataset *bw_bucket(bw_dataset *dataset, const int64_t *lengths, int count);
@@ -498,7 +499,8 @@ BW_API bw_dataset *bw_bucket(bw_dataset *dataset, const int64_t *lengths, int co
 /* Returns the number of samples, or -1 for NULL and for a stream whose end is not known. */
 BW_API int64_t bw_dataset_count(const bw_dataset *dataset);
 
-/* Returns the number of axes of one sample's input, without the batch, or -1. `shape`, with BW_MAX_NDIM places, gets the extents. */
+/* Returns the number of axes of one sample's input, without the batch, or -1. `shape`, with BW_MAX_NDIM places, gets the
+ * extents. */
 BW_API int bw_dataset_shape(const bw_dataset *dataset, int64_t *shape);
 
 /* The same for a field by its name as in bw_field ("x", "y_<output>"); -1 if there is no such field. */
@@ -515,20 +517,21 @@ typedef struct bw_field_facts {
 /* Describes the fields by number, from 0, in the order inputs, targets, weights; returns false after the last. */
 BW_API bool bw_dataset_field_at(const bw_dataset *dataset, int number, bw_field_facts *facts);
 
-/* Writes a field's values of `count` samples from position `first` on, in the order of epoch 0, as float32 and row-major. `capacity` is
- * the number of floats, and must be exactly what these samples have. */
+/* Writes a field's values of `count` samples from position `first` on, in the order of epoch 0, as float32 and row-major.
+ * `capacity` is the number of floats, and must be exactly what these samples have. */
 BW_API bw_status bw_dataset_values(bw_dataset *dataset, const char *name, int64_t first, int64_t count, float *values,
                                    size_t capacity);
 
-/* Returns the name of a class by its number, where the targets are text in a CSV file or class folders; NULL if it has none. Lent. */
-BW_API const char *bw_dataset_class(const bw_dataset *dataset, int number);
-/* Columns of a table that are inputs, from 0 on: the column's name ("" if the table has no header), and the number of its categories, each
- * of which is an input of 0 or 1; 0: the column is one number. False: there are fewer. A category by its number; NULL: there are fewer.
+/* Returns the name of a class by its number, where the targets are text in a CSV file or class folders; NULL if it has none.
  * Lent. */
+BW_API const char *bw_dataset_class(const bw_dataset *dataset, int number);
+/* Columns of a table that are inputs, from 0 on: the column's name ("" if the table has no header), and the number of its
+ * categories, each of which is an input of 0 or 1; 0: the column is one number. False: there are fewer. A category by its number;
+ * NULL: there are fewer. Lent. */
 BW_API bool bw_dataset_column(const bw_dataset *dataset, int column, const char **name, int *categories);
 BW_API const char *bw_dataset_category(const bw_dataset *dataset, int column, int number);
-/* Writes the path of the file that a sample is, the one at this position in the dataset's order, to `text`: of images. False: samples
- * are no files, or there are fewer. */
+/* Writes the path of the file that a sample is, the one at this position in the dataset's order, to `text`: of images. False:
+ * samples are no files, or there are fewer. */
 BW_API bool bw_dataset_file(const bw_dataset *dataset, int64_t position, char *text, size_t size);
 
 /* Returns whether the file that the dataset was read from has a part, "train", "validation" or "test", as in bw_read_options. */
@@ -538,14 +541,14 @@ BW_API void bw_dataset_free(bw_dataset *dataset);
 
 /* ---- Models ------------------------------------------------------------------------------------------- */
 
-/* Makes a model from an expression such as "conv2d(32,3,relu) maxpool2d(2) flatten dense(10,softmax)" (docs/model-expression.md). The
- * input's shape comes from the data when the model is first used, unless the text begins with input(28,28,1). A builder: NULL if the
- * text cannot be read, with a message that names the column. */
+/* Makes a model from an expression such as "conv2d(32,3,relu) maxpool2d(2) flatten dense(10,softmax)" (docs/model-expression.md).
+ * The input's shape comes from the data when the model is first used, unless the text begins with input(28,28,1). A builder: NULL
+ * if the text cannot be read, with a message that names the column. */
 BW_API bw_model *bw_model_parse(bw_context *ctx, const char *expression);
 
 /* ---- Models by calls ----
- * A model is a graph of nodes, each of which is one value per sample. Nodes are lent: they belong to their model. Every function that
- * returns a node is a builder: it accepts NULL and passes it on. */
+ * A model is a graph of nodes, each of which is one value per sample. Nodes are lent: they belong to their model. Every function
+ * that returns a node is a builder: it accepts NULL and passes it on. */
 
 /* Makes an empty model, to be filled by the calls below. */
 BW_API bw_model *bw_model_new(bw_context *ctx);
@@ -605,7 +608,8 @@ BW_API bw_node *bw_reshape(bw_node *x, int ndim, const int64_t *shape);
 typedef struct bw_operator {
     size_t size; /* sizeof(bw_operator) */
     const char *name;
-    /* Computes the shape of one output sample from the inputs' shapes. Returns its number of axes, or -1 if the inputs do not fit. */
+    /* Computes the shape of one output sample from the inputs' shapes. Returns its number of axes, or -1 if the inputs do not
+     * fit. */
     int (*shape)(void *user, int inputs, const int *ndims, const int64_t *const *shapes, int64_t *shape);
     bool (*forward)(void *user, int64_t samples, const float *const *src, float *dst);
     /* Writes the gradient with respect to each source whose diff_src is not NULL. NULL: nothing flows back. */
@@ -621,12 +625,11 @@ BW_API bw_node *bw_custom(const bw_operator *op, bw_node *const *inputs, int cou
 
 /* Chooses the optimizer, loss and metrics by Keras's names, for example "adam(lr=0.001)", "sparse_categorical_crossentropy" and
  * "accuracy". What is NULL is chosen by bw_fit: Adam, a loss that suits the last layer and the targets, and accuracy for classes.
- * Several outputs have losses in their order or by name, "a=mse(weight=0.3),b=none": weight= is Keras's loss_weights, reduction= its
- * word ("sum"), and an output with none is not trained.
- * Several metrics are separated by commas; each takes weighted=true (sample and class weights count, as in Keras's weighted_metrics)
- * and name=. Compiling again begins with a fresh optimizer. INVALID_ARGUMENT names what is not known: the model stays as it was
- * compiled before, and one that never was cannot be trained, evaluated or planned, which fails with the same message, until compiling
- * succeeds (with NULLs for the defaults). */
+ * Several outputs have losses in their order or by name, "a=mse(weight=0.3),b=none": weight= is Keras's loss_weights, reduction=
+ * its word ("sum"), and an output with none is not trained. Several metrics are separated by commas; each takes weighted=true
+ * (sample and class weights count, as in Keras's weighted_metrics) and name=. Compiling again begins with a fresh optimizer.
+ * INVALID_ARGUMENT names what is not known: the model stays as it was compiled before, and one that never was cannot be trained,
+ * evaluated or planned, which fails with the same message, until compiling succeeds (with NULLs for the defaults). */
 BW_API bw_status bw_compile(bw_model *model, const char *optimizer, const char *loss, const char *metrics);
 
 /* Changes a model that is compiled already, for example one that was loaded. What is NULL stays as it is, an optimizer with its
@@ -635,11 +638,12 @@ BW_API bw_status bw_recompile(bw_model *model, const char *optimizer, const char
 
 /* Returns the optimizer's name as bw_compile takes it, for example "adam"; NULL before compiling. Lent for ever. */
 BW_API const char *bw_optimizer_name(const bw_model *model);
-/* Copies the name of an output's loss likewise. Returns false, and makes `text` empty, if there is none or the data is yet to decide. */
+/* Copies the name of an output's loss likewise. Returns false, and makes `text` empty, if there is none or the data is yet to
+ * decide. */
 BW_API bool bw_loss_name(const bw_model *model, int output, char *text, size_t size);
 
-/* Sets the shape of one input sample and creates the variables with their initial values. bw_fit does both from the data. A model made
- * by calls, or from an expression that begins with input(...), knows its shapes: pass ndim 0 and a NULL shape. */
+/* Sets the shape of one input sample and creates the variables with their initial values. bw_fit does both from the data. A model
+ * made by calls, or from an expression that begins with input(...), knows its shapes: pass ndim 0 and a NULL shape. */
 BW_API bw_status bw_build(bw_model *model, int ndim, const int64_t *shape, uint64_t seed);
 
 BW_API void bw_model_free(bw_model *model);
@@ -691,8 +695,8 @@ BW_API bw_status bw_layer_describe(const bw_model *model, int layer, bw_layer_fa
 /* Tells which layer, and which of its uses (from 0), an input of a layer comes from. */
 BW_API bw_status bw_layer_input(const bw_model *model, int layer, int input, int *from, int *use);
 
-/* Returns the model as an expression that bw_model_parse reads: the same layers, without weights. A builder: NULL if the model cannot be
- * written that way because it has several inputs or outputs, shared layers or custom operators. Lent. */
+/* Returns the model as an expression that bw_model_parse reads: the same layers, without weights. A builder: NULL if the model
+ * cannot be written that way because it has several inputs or outputs, shared layers or custom operators. Lent. */
 BW_API const char *bw_model_expression(bw_model *model);
 
 /* Returns a hash of all variables in Keras's order, which is equal for equal bits. */
@@ -714,7 +718,8 @@ typedef struct bw_progress {
 /* Returns true to go on, or false to stop training after this step. Runs on the calling thread. */
 typedef bool (*bw_callback)(void *user, const bw_progress *progress);
 
-/* What happens to a step whose gradient, statistics or update would hold NaN or infinity. Nothing of it reaches the model either way. */
+/* What happens to a step whose gradient, statistics or update would hold NaN or infinity. Nothing of it reaches the model either
+ * way. */
 typedef enum bw_on_nan {
     BW_NAN_STOP, /* training stops with INVALID_ARGUMENT, which names layer and sample */
     BW_NAN_SKIP  /* the step is left out, logged and counted; an epoch of which no step is left stops training */
@@ -749,20 +754,19 @@ typedef struct bw_fit_options {
     int noise_every;         /* updates from one measurement of the gradient noise scale to the next; the history then has a
                                 column noise_scale; default 0: none */
     bool drop_remainder;     /* drop a last batch that is smaller than its size */
-    const char *spill; /* folder for a file with what BatchNormalization must keep of a batch and the budget does not hold; not
+    const char *spill;    /* folder for a file with what BatchNormalization must keep of a batch and the budget does not hold; not
                                 a file system in memory; kept during the call; NULL: $TMPDIR or /tmp */
-    bool saves;        /* a callback saves the model, or the program does so afterwards: what that takes is part of the plan */
-    size_t
-        program_bytes; /* that the program's own callbacks take, such as for a page that they serve: part of the plan too; default 0 */
-    /* Checkpoints, from which a run that was killed continues as if nothing had happened (docs/reference/run-directory.md). The folder
-     * is made if need be; NULL: none are written. Data whose end is not known (a stream) cannot be resumed and is refused. Kept
-     * during the call, like the next one. */
+    bool saves;           /* a callback saves the model, or the program does so afterwards: what that takes is part of the plan */
+    size_t program_bytes; /* what the program's callbacks take, such as a page that they serve: part of the plan; default 0 */
+    /* Checkpoints, from which a run that was killed continues as if nothing had happened (docs/reference/run-directory.md). The
+     * folder is made if need be; NULL: none are written. Data whose end is not known (a stream) cannot be resumed and is refused.
+     * Kept during the call, like the next one. */
     const char *checkpoint_dir;
     const char *checkpoint_every; /* "100" (updates), "epoch" or "30s"; NULL: "epoch". One more is written when training ends */
     int checkpoint_keep;          /* the newest checkpoints that stay; 0: 3 */
-    /* Continues from the newest checkpoint in checkpoint_dir that is whole, or begins anew if there is none. The model, the samples and
-     * the options must be those of the run that wrote it, except for epochs, memory, callbacks, workers and ranks; otherwise it is
-     * refused, naming what differs. */
+    /* Continues from the newest checkpoint in checkpoint_dir that is whole, or begins anew if there is none. The model, the samples
+     * and the options must be those of the run that wrote it, except for epochs, memory, callbacks, workers and ranks; otherwise it
+     * is refused, naming what differs. */
     bool resume;
     bw_on_nan on_nan;
     bw_tensorboard *tensorboard; /* writes what happens for TensorBoard; kept during the call; NULL: nothing is written */
@@ -798,26 +802,26 @@ typedef struct bw_checkpoint_options {
         .size = sizeof(bw_checkpoint_options) \
     }
 
-/* For custom loops: writes a checkpoint of a model that is built: its variables, the optimizer's state and the program's own values, such
- * as the epoch and the iterator's position. It is on the disk as a whole when the call returns, and its name in the folder, which
- * is made if need be, is the number `step`. Gradients that were added and not applied yet are no part of it, so with them it is refused
- * (INVALID_ARGUMENT): write checkpoints after bw_apply or bw_gradients_clear. */
+/* For custom loops: writes a checkpoint of a model that is built: its variables, the optimizer's state and the program's own
+ * values, such as the epoch and the iterator's position. It is on the disk as a whole when the call returns, and its name in the
+ * folder, which is made if need be, is the number `step`. Gradients that were added and not applied yet are no part of it, so with
+ * them it is refused (INVALID_ARGUMENT): write checkpoints after bw_apply or bw_gradients_clear. */
 BW_API bw_status bw_checkpoint(bw_model *model, const char *folder, int64_t step, const bw_checkpoint_options *options);
-/* Loads the newest checkpoint of the folder that is whole into a model like the one it was written from, built and compiled alike, and
- * into the program's values, which must have the same names and sizes. *step is its number, or -1 if there is none, and then nothing
- * changes. A model that differs is refused, naming what differs. After a failure everything is as before. */
+/* Loads the newest checkpoint of the folder that is whole into a model like the one it was written from, built and compiled alike,
+ * and into the program's values, which must have the same names and sizes. *step is its number, or -1 if there is none, and then
+ * nothing changes. A model that differs is refused, naming what differs. After a failure everything is as before. */
 BW_API bw_status bw_resume(bw_model *model, const char *folder, int64_t *step, const bw_checkpoint_options *options);
 
-/* Fits all layers that are fitted to samples, as Keras's adapt: the vocabularies and boundaries of layers for text and categories, and
- * Normalization layers, mean and variance of what each takes, over all axes but its own.
- * bw_fit does it by itself, with its training part, for layers without values: those that no file, no bw_variable_set and no earlier
- * training gave any. For custom loops, and to fit a layer again. A layer behind one that is trained is not fitted. Builds the model
- * (with seed 0) if need be; a stream is read to its end. After a failure the model is as before. */
+/* Fits all layers that are fitted to samples, as Keras's adapt: the vocabularies and boundaries of layers for text and categories,
+ * and Normalization layers, mean and variance of what each takes, over all axes but its own. bw_fit does it by itself, with its
+ * training part, for layers without values: those that no file, no bw_variable_set and no earlier training gave any. For custom
+ * loops, and to fit a layer again. A layer behind one that is trained is not fitted. Builds the model (with seed 0) if need be; a
+ * stream is read to its end. After a failure the model is as before. */
 BW_API bw_status bw_adapt(bw_model *model, bw_dataset *dataset);
 
-/* Makes a dataset in which the model's layers for text and categories (text_vectorization, string_lookup, ...), which must be fitted, have
- * turned their inputs into numbers. bw_fit, bw_evaluate and bw_predict do it by themselves; iterators and custom loops need it. The
- * model must outlive the dataset, and may not be fitted again meanwhile. The dataset is taken. A builder. */
+/* Makes a dataset in which the model's layers for text and categories (text_vectorization, string_lookup, ...), which must be
+ * fitted, have turned their inputs into numbers. bw_fit, bw_evaluate and bw_predict do it by themselves; iterators and custom loops
+ * need it. The model must outlive the dataset, and may not be fitted again meanwhile. The dataset is taken. A builder. */
 BW_API bw_dataset *bw_vectorize(bw_dataset *dataset, bw_model *model);
 
 /* Where the time of a run's steps went. bw_fit always measures it: it times as many steps, drawn at random, as cost less than a
@@ -861,13 +865,13 @@ BW_API bw_profile_facts bw_history_profile(const bw_history *history);
 BW_API bw_status bw_history_part(const bw_history *history, int index, bw_part *part);
 /* Returns the seconds of a part on one worker. */
 BW_API double bw_history_part_seconds(const bw_history *history, int index, int worker);
-/* For callbacks: brings the facts and the profile of a running training up to the present, for programs that show them while it runs.
- * Costs some microseconds, mostly for asking the system about memory. A trace is there only at the end. Does nothing if the training is
- * over. */
+/* For callbacks: brings the facts and the profile of a running training up to the present, for programs that show them while it
+ * runs. Costs some microseconds, mostly for asking the system about memory. A trace is there only at the end. Does nothing if the
+ * training is over. */
 BW_API bw_status bw_history_refresh(bw_history *history);
-/* A call of a part in a traced step (`trace_steps` of bw_fit_options). The parts of a worker's share of the tiles lie within it, and
- * everything within the step. Samples that are made ahead of the workers are events of the threads that make them. A trace has at most
- * 32,768 events of a worker and 8,192 of such a thread, and is cut off there. */
+/* A call of a part in a traced step (`trace_steps` of bw_fit_options). The parts of a worker's share of the tiles lie within it,
+ * and everything within the step. Samples that are made ahead of the workers are events of the threads that make them. A trace has
+ * at most 32,768 events of a worker and 8,192 of such a thread, and is cut off there. */
 enum { BW_EVENT_STEP = -1, BW_EVENT_SHARE = -2, BW_EVENT_SAMPLE = -3 };
 
 typedef struct bw_event {
@@ -878,8 +882,8 @@ typedef struct bw_event {
 } bw_event;
 
 BW_API int64_t bw_history_events(const bw_history *history);
-/* Gets an event: worker by worker, then data thread by data thread, in the order in which they ended. OUT_OF_RANGE: there is no such
- * event. */
+/* Gets an event: worker by worker, then data thread by data thread, in the order in which they ended. OUT_OF_RANGE: there is no
+ * such event. */
 BW_API bw_status bw_history_event(const bw_history *history, int64_t index, bw_event *event);
 /* Writes the trace as JSON that Perfetto (ui.perfetto.dev) and Chrome open, packed by gzip if the path ends in .gz. Workers and
  * data threads are rows; loss and memory are counters. INVALID_ARGUMENT: nothing was traced. */
@@ -887,8 +891,8 @@ BW_API bw_status bw_history_save_trace(const bw_history *history, const char *pa
 /* Returns the name of a kind of part: "forward", "data wait". */
 BW_API const char *bw_part_kind_name(bw_part_kind kind);
 
-/* What several cores do together when they all work for a while, in multiples of what one does alone: cores share caches, power and,
- * in a virtual machine, their time with others, so twice the cores are less than twice as fast. */
+/* What several cores do together when they all work for a while, in multiples of what one does alone: cores share caches, power
+ * and, in a virtual machine, their time with others, so twice the cores are less than twice as fast. */
 typedef struct bw_growth {
     int cores;
     double compute;   /* arithmetic on data in the nearest caches */
@@ -915,9 +919,9 @@ typedef struct bw_machine {
 } bw_machine;
 
 /* Measures what the machine can do, which takes about a second, with the kernels of this context and all cores that the process
- * may use. The result is kept for the next time, also of other programs, in $XDG_CACHE_HOME/batchwise or ~/.cache/batchwise, for this
- * processor, number of cores, instruction set and version of the library. If that folder cannot be written, it is measured each
- * time. */
+ * may use. The result is kept for the next time, also of other programs, in $XDG_CACHE_HOME/batchwise or ~/.cache/batchwise, for
+ * this processor, number of cores, instruction set and version of the library. If that folder cannot be written, it is measured
+ * each time. */
 BW_API bw_status bw_machine_limits(bw_context *ctx, bw_machine *machine);
 
 /* Other hardware, compared with the machine of a run: how many times as fast it computes (also from caches), moves data to and from
@@ -938,22 +942,21 @@ typedef struct bw_prediction {
     double step_seconds; /* the sum of the next four */
     double compute;      /* arithmetic, and data in caches */
     double bandwidth;    /* memory */
-    double
-        serial; /* what one worker does while the others wait: callbacks, overhead, unequal shares; and meeting and exchanging weights */
-    double data; /* waiting for samples */
+    double serial;       /* what one worker does while the others wait: callbacks, overhead, unequal shares, exchanging weights */
+    double data;         /* waiting for samples */
 } bw_prediction;
 
-/* Predicts how long a step of this run would take on other hardware. It is a prediction from the profile: work that workers share is
- * divided among them as far as there are tiles, what is bound by memory shares the memory, and everything else stays. Cores slow each
- * other as they were measured to (`growth`); each of more cores than the machine has, as each of all that it has. With
+/* Predicts how long a step of this run would take on other hardware. It is a prediction from the profile: work that workers share
+ * is divided among them as far as there are tiles, what is bound by memory shares the memory, and everything else stays. Cores slow
+ * each other as they were measured to (`growth`); each of more cores than the machine has, as each of all that it has. With
  * BW_HARDWARE_DEFAULT the result is what was measured, by what bounds it. A plan with 8 lanes or more has at most as many workers;
  * with fewer lanes, workers share them. INVALID_ARGUMENT: no step was timed. */
 BW_API bw_status bw_history_predict(const bw_history *history, const bw_machine *machine, const bw_hardware *hardware,
                                     bw_prediction *prediction);
 
 /* The gradient noise scale: the batch size at which the noise of a step's gradient is as large as the gradient itself. Far below it
- * a larger batch saves steps, far above it costs samples. It belongs to a moment of training, and mostly rises. bw_fit measures it from the
- * lanes of a batch if `noise_every` asks for it, which needs batches of two tiles and more. */
+ * a larger batch saves steps, far above it costs samples. It belongs to a moment of training, and mostly rises. bw_fit measures it
+ * from the lanes of a batch if `noise_every` asks for it, which needs batches of two tiles and more. */
 typedef struct bw_noise_scale {
     bool determined;  /* false: the noise drowns the gradient, and all that can be said is that the scale is large */
     double scale;     /* trace / signal, in samples; NaN if it is not determined */
@@ -974,8 +977,8 @@ BW_API bw_noise_facts bw_history_noise(const bw_history *history);
 /* Returns the noise scale of one variable, by its number in the model. */
 BW_API bw_noise_scale bw_history_noise_of(const bw_history *history, int variable);
 
-/* The noise scale over training: each point is the estimate of an interval of it. There are at most 64 points, which join in pairs as
- * training goes on, so that a long run has no more of them than a short one. */
+/* The noise scale over training: each point is the estimate of an interval of it. There are at most 64 points, which join in pairs
+ * as training goes on, so that a long run has no more of them than a short one. */
 typedef struct bw_noise_point {
     int64_t updates; /* of the run, up to the end of the interval; 0: there is no such point */
     int64_t steps;   /* at which it was measured */
@@ -991,8 +994,9 @@ BW_API double bw_learning_rate(const bw_model *model);
 BW_API bw_status bw_set_learning_rate(bw_model *model, double rate);
 
 /* ---- Choosing a batch size ----
- * The time to a target is the number of steps times the time of a step. A step's time is measured; the number of steps follows from the
- * gradient noise scale: steps(B) is proportional to 1 + scale / B. A rate belongs to a batch, so the two are chosen together. */
+ * The time to a target is the number of steps times the time of a step. A step's time is measured; the number of steps follows
+ * from the gradient noise scale: steps(B) is proportional to 1 + scale / B. A rate belongs to a batch, so the two are chosen
+ * together. */
 
 typedef struct bw_tuning bw_tuning;
 
@@ -1109,31 +1113,32 @@ BW_API bw_status bw_predict(bw_model *model, bw_dataset *dataset, float *predict
 /* The same for a model with several outputs: an array and its count for each, in the order of bw_output. */
 BW_API bw_status bw_predict_all(bw_model *model, bw_dataset *dataset, float *const *predictions, const size_t *counts, int outputs);
 
-/* Reads samples for a trained model in the way its training data was read. bw_fit and bw_apply keep with the model how that was done
- * (scale and shape, columns, categories, fill values, class names, the size of images, what was fitted by bw_standardise and
+/* Reads samples for a trained model in the way its training data was read. bw_fit and bw_apply keep with the model how that was
+ * done (scale and shape, columns, categories, fill values, class names, the size of images, what was fitted by bw_standardise and
  * bw_normalise, one_hot), and .keras files hold it. Options add what training did not need: a target's column, a header, a share of
  * bad records; a scale or shape that differs from training's is refused. Columns are matched by name; a file without the target's
  * column gives samples to predict. Samples for a model that was trained on arrays are read as bw_read reads them.
  * docs/reference/pipeline.md has the details. A builder. */
 BW_API bw_dataset *bw_read_for(bw_model *model, const char *path, const bw_read_options *options);
-/* Returns the recipe of the training data, a dataset without samples that can be passed as `like` in bw_read_options, bw_standardise and
- * bw_normalise. Programs that change samples by functions (bw_map) need it, since no file keeps functions. NULL: there is nothing to
- * keep. Lent until the model is trained again. */
+/* Returns the recipe of the training data, a dataset without samples that can be passed as `like` in bw_read_options,
+ * bw_standardise and bw_normalise. Programs that change samples by functions (bw_map) need it, since no file keeps functions. NULL:
+ * there is nothing to keep. Lent until the model is trained again. */
 BW_API const bw_dataset *bw_model_data(const bw_model *model);
 /* Returns the name of a class that the model predicts, or NULL if there is none of that number. Lent likewise. */
 BW_API const char *bw_model_class(const bw_model *model, int number);
 
 /* ---- Files -------------------------------------------------------------------------------------------- */
 
-/* Loads a model, by the file's ending: .keras (Keras 3, Sequential or Functional, with weights; if it was compiled, with optimizer, loss,
- * metrics and the optimizer's state, so that training continues where Keras stopped), .json (Keras's to_json, without weights) or .h5
- * (older Keras). Layers and options that are not supported are refused by name, and nothing in a file is ever executed. A builder. */
+/* Loads a model, by the file's ending: .keras (Keras 3, Sequential or Functional, with weights; if it was compiled, with optimizer,
+ * loss, metrics and the optimizer's state, so that training continues where Keras stopped), .json (Keras's to_json, without
+ * weights) or .h5 (older Keras). Layers and options that are not supported are refused by name, and nothing in a file is ever
+ * executed. A builder. */
 BW_API bw_model *bw_load(bw_context *ctx, const char *path);
 
-/* Saves the model, by the file's ending: .keras (which Keras 3 loads and continues to train), .weights.h5 and .safetensors (weights only),
- * .json (without weights; the model need not be built), .onnx (operator set 17, for prediction) or .c (one C file without
- * dependencies that predicts: void digits_predict(const float *input, float *output), named after the file). The file is replaced as
- * a whole or not at all, and the same model gives the same bytes. */
+/* Saves the model, by the file's ending: .keras (which Keras 3 loads and continues to train), .weights.h5 and .safetensors (weights
+ * only), .json (without weights; the model need not be built), .onnx (operator set 17, for prediction) or .c (one C file without
+ * dependencies that predicts: void digits_predict(const float *input, float *output), named after the file). The file is replaced
+ * as a whole or not at all, and the same model gives the same bytes. */
 BW_API bw_status bw_save(bw_model *model, const char *path);
 
 /* Loads weights into a model that has the same layers, from .keras or .weights.h5 (matched by the layers' order) or .safetensors
@@ -1158,8 +1163,8 @@ BW_API bool bw_file_kind_of(const char *path, bw_file_kind *kind);
 
 /* ---- History ------------------------------------------------------------------------------------------ */
 
-/* Named columns ("loss", "accuracy", "val_loss" and so on) with one value per epoch. bw_history_value and bw_history_last return NaN if
- * there is no such value. */
+/* Named columns ("loss", "accuracy", "val_loss" and so on) with one value per epoch. bw_history_value and bw_history_last return
+ * NaN if there is no such value. */
 BW_API int bw_history_epochs(const bw_history *history);
 BW_API int bw_history_columns(const bw_history *history);
 BW_API const char *bw_history_column(const bw_history *history, int column);
@@ -1198,11 +1203,11 @@ BW_API bw_run_facts bw_history_facts(const bw_history *history);
 
 /* ---- TensorBoard -------------------------------------------------------------------------------------- */
 
-/* Writes event files that TensorBoard reads, with the names and folders that Keras's callback of that name has: train/ and validation/
- * with epoch_loss, epoch_accuracy and so on, epoch_learning_rate, histograms of the weights, the graph. Besides: histograms of the
- * gradients, images of some inputs, hyperparameters, and what the run takes: memory, utilisation, samples a second, waiting for data,
- * the noise scale if it is measured. Files are complete after each epoch, whatever happens next. docs/reference/tensorboard.md lists
- * all tags. */
+/* Writes event files that TensorBoard reads, with the names and folders that Keras's callback of that name has: train/ and
+ * validation/ with epoch_loss, epoch_accuracy and so on, epoch_learning_rate, histograms of the weights, the graph. Besides:
+ * histograms of the gradients, images of some inputs, hyperparameters, and what the run takes: memory, utilisation, samples a
+ * second, waiting for data, the noise scale if it is measured. Files are complete after each epoch, whatever happens next.
+ * docs/reference/tensorboard.md lists all tags. */
 typedef struct bw_tensorboard_options {
     size_t size;
     int histograms;    /* epochs from one histogram of each variable and its gradient to the next; default 1; 0: none */
@@ -1219,8 +1224,8 @@ typedef struct bw_tensorboard_options {
 /* Makes the folder, if it is not there, and what is to be given to bw_fit in its options. A write that fails later (a full disk) is
  * logged as a warning, nothing more is written, and training goes on. A builder. */
 BW_API bw_tensorboard *bw_tensorboard_new(bw_context *ctx, const char *folder, const bw_tensorboard_options *options);
-/* Adds a hyperparameter, or replaces it, before training: a number, or a text. bw_fit adds optimizer, learning rate, batch and the like
- * by itself. */
+/* Adds a hyperparameter, or replaces it, before training: a number, or a text. bw_fit adds optimizer, learning rate, batch and the
+ * like by itself. */
 BW_API bw_status bw_tensorboard_number(bw_tensorboard *board, const char *name, double value);
 BW_API bw_status bw_tensorboard_text(bw_tensorboard *board, const char *name, const char *text);
 /* Writes a point of a curve at once, for programs with a loop of their own: into DIR/`run`, "train" for example. */
@@ -1273,8 +1278,8 @@ typedef struct bw_memory_facts {
     size_t budget;
     int segments;       /* in which activations are computed again; 1: they are not */
     size_t spill_bytes; /* of a file, on disk, for what whole-batch layers keep and the budget does not hold */
-    /* What a system needs that holds the whole batch in memory: inputs, outputs kept for the backward pass, differences, parameters,
-     * gradients and optimizer slots, without the process itself. */
+    /* What a system needs that holds the whole batch in memory: inputs, outputs kept for the backward pass, differences,
+     * parameters, gradients and optimizer slots, without the process itself. */
     size_t whole_batch_bytes;
     int64_t whole_batch_largest; /* the largest batch for which that fits the budget; 0: none */
 } bw_memory_facts;
@@ -1290,9 +1295,10 @@ typedef struct bw_layer_memory {
     size_t whole_batch;            /* its part of whole_batch_bytes: outputs and differences */
 } bw_layer_memory;
 
-/* Computes every byte that bw_fit would take with these samples and this batch size, before anything is allocated or trained. The model
- * stays as it is. Without a dataset the model must know its input: input(28,28,1); the targets are then what the loss or, if none was
- * chosen, the last layer asks for. A builder: a budget that is too small is RESOURCE_EXHAUSTED, with the smallest one that would do. */
+/* Computes every byte that bw_fit would take with these samples and this batch size, before anything is allocated or trained. The
+ * model stays as it is. Without a dataset the model must know its input: input(28,28,1); the targets are then what the loss or, if
+ * none was chosen, the last layer asks for. A builder: a budget that is too small is RESOURCE_EXHAUSTED, with the smallest one that
+ * would do. */
 BW_API bw_plan *bw_plan_make(bw_model *model, bw_dataset *dataset, int64_t batch, const bw_plan_options *options);
 BW_API bw_memory_facts bw_plan_facts(const bw_plan *plan);
 BW_API const char *bw_plan_reason(const bw_plan *plan); /* why this tile was chosen, in one line; lent */
@@ -1332,13 +1338,14 @@ typedef struct bw_doctor_options {
         .size = sizeof(bw_doctor_options), .seconds = 2 \
     }
 
-/* Looks for what is wrong: in the samples, which are read once and never held, in the model, and in some updates on trial. Afterwards
- * the model is as before, except that it is built. Findings come with the most severe first, and each id at most once. A failure is one
- * to look at all, for example a file that cannot be read; that training would fail is a finding. The context owns the findings. */
+/* Looks for what is wrong: in the samples, which are read once and never held, in the model, and in some updates on trial.
+ * Afterwards the model is as before, except that it is built. Findings come with the most severe first, and each id at most once. A
+ * failure is one to look at all, for example a file that cannot be read; that training would fail is a finding. The context owns
+ * the findings. */
 BW_API bw_status bw_doctor(bw_model *model, bw_dataset *dataset, const bw_doctor_options *options, bw_findings **findings);
 
-/* Tells what a training showed by itself, without a pass over the data: from its history, from a few samples, which are read only if
- * they lie in memory, and from the model's output for them. `training` are the options that bw_fit was given. */
+/* Tells what a training showed by itself, without a pass over the data: from its history, from a few samples, which are read only
+ * if they lie in memory, and from the model's output for them. `training` are the options that bw_fit was given. */
 BW_API bw_status bw_review(bw_model *model, bw_dataset *dataset, const bw_fit_options *training, const bw_history *history,
                            bw_findings **findings);
 
@@ -1369,33 +1376,33 @@ BW_API const int64_t *bw_batch_numbers(const bw_batch *batch);
 /* Gets a field's values by its name as in bw_field ("x", "y", "w", "y_<output>"): float32, row-major, one sample after another,
  * augmented as training sees them. `count` is the number of floats and must be exactly what the batch has. */
 BW_API bw_status bw_batch_values(bw_batch *batch, const char *name, float *values, size_t count);
-/* Lends a batch of some of its samples, by their indices in it (from 0; one may come several times), for example of a single one. Valid
- * until samples are selected from the same batch again, or until the next bw_next. A builder. */
+/* Lends a batch of some of its samples, by their indices in it (from 0; one may come several times), for example of a single one.
+ * Valid until samples are selected from the same batch again, or until the next bw_next. A builder. */
 BW_API bw_batch *bw_batch_select(bw_batch *batch, const int64_t *indices, int64_t count);
 
-/* Makes a sum of per-sample gradients over batches of any size. The model must be compiled and built. The batches may come from several
- * datasets whose fields have the same names and sizes. A builder. */
+/* Makes a sum of per-sample gradients over batches of any size. The model must be compiled and built. The batches may come from
+ * several datasets whose fields have the same names and sizes. A builder. */
 BW_API bw_gradients *bw_gradients_new(bw_model *model, const bw_fit_options *options);
 /* Adds a batch, and gives its mean loss (`loss` may be NULL). INVALID_ARGUMENT, naming sample and layer, if a gradient is NaN or
  * infinite; everything added since the last update is then lost. */
 BW_API bw_status bw_gradients_add(bw_gradients *gradients, bw_batch *batch, double *loss);
 BW_API int64_t bw_gradients_samples(const bw_gradients *gradients);
 BW_API void bw_gradients_clear(bw_gradients *gradients);
-/* Computes the norm of the gradient so far, divided by the number of samples, before penalties and clipping; 0 without samples. A batch
- * that is added later still gives the gradient of the whole, but within rounding and no longer bit for bit. */
+/* Computes the norm of the gradient so far, divided by the number of samples, before penalties and clipping; 0 without samples. A
+ * batch that is added later still gives the gradient of the whole, but within rounding and no longer bit for bit. */
 BW_API bw_status bw_gradients_norm(bw_gradients *gradients, double *norm);
 /* Multiplies the gradient so far by a factor; the number of samples stays. */
 BW_API bw_status bw_gradients_scale(bw_gradients *gradients, double factor);
-/* Gets the gradient so far of a variable, by its index as in bw_variable_get and in the same order: the mean over the samples that were
- * added, before penalties and clipping. Setting replaces it, for example by a clipped one, and bw_apply uses what was set; samples that
- * are added later add to it. Only trainable variables have a gradient; that of an embedding's table can be read and scaled, not
- * set. As with bw_gradients_norm, what is added later is no longer summed bit for bit as without. */
+/* Gets the gradient so far of a variable, by its index as in bw_variable_get and in the same order: the mean over the samples that
+ * were added, before penalties and clipping. Setting replaces it, for example by a clipped one, and bw_apply uses what was set;
+ * samples that are added later add to it. Only trainable variables have a gradient; that of an embedding's table can be read and
+ * scaled, not set. As with bw_gradients_norm, what is added later is no longer summed bit for bit as without. */
 BW_API bw_status bw_gradients_get(bw_gradients *gradients, int variable, float *values, size_t count);
 BW_API bw_status bw_gradients_set(bw_gradients *gradients, int variable, const float *values, size_t count);
-/* Computes an output (by number, from 0) for each sample of a batch, and each sample's loss, with its weight and without penalties. The
- * layers behave as in prediction, and neither the model nor the gradient so far changes. A sample's gradient is that of a batch of one
- * (bw_batch_select), added to gradients that were cleared. Batches of bw_bucket, and losses that are reduced differently, are
- * refused. */
+/* Computes an output (by number, from 0) for each sample of a batch, and each sample's loss, with its weight and without penalties.
+ * The layers behave as in prediction, and neither the model nor the gradient so far changes. A sample's gradient is that of a batch
+ * of one (bw_batch_select), added to gradients that were cleared. Batches of bw_bucket, and losses that are reduced differently,
+ * are refused. */
 BW_API bw_status bw_gradients_predict(bw_gradients *gradients, bw_batch *batch, int output, float *predictions, size_t count);
 BW_API bw_status bw_gradients_losses(bw_gradients *gradients, bw_batch *batch, float *losses, size_t count);
 /* Divides the sum once by the number of samples, updates the model, and clears the sum. */
@@ -1406,29 +1413,29 @@ BW_API void bw_gradients_free(bw_gradients *gradients);
 
 /* ---- Ranks -------------------------------------------------------------------------------------------- */
 
-/* Makes a group of ranks within one process, each of them a thread with its own context, that train one model together. `count` is 1 to
- * 64, and at most the number of lanes, which the ranks share. Give each context the group and its own number, and all of them the same
- * model, samples and options; their callbacks must decide alike. bw_predict gives each rank the predictions of its own share of the
- * tiles, and leaves the places of the others as they are. A group serves once: when one of its contexts closes, fails or is cancelled
- * alone, the calls of the others return BW_CANCELLED. The group must outlive the contexts. */
+/* Makes a group of ranks within one process, each of them a thread with its own context, that train one model together. `count` is
+ * 1 to 64, and at most the number of lanes, which the ranks share. Give each context the group and its own number, and all of them
+ * the same model, samples and options; their callbacks must decide alike. bw_predict gives each rank the predictions of its own
+ * share of the tiles, and leaves the places of the others as they are. A group serves once: when one of its contexts closes, fails
+ * or is cancelled alone, the calls of the others return BW_CANCELLED. The group must outlive the contexts. */
 BW_API bw_ranks *bw_ranks_open(int count);
 
 /* Takes this process's place among those that an MPI launcher (mpirun, mpiexec, srun) started, each with the same program, before
- * bw_open: sets `ranks` and `rank`, and `workers` if it is 0, to this rank's share of its machine's CPUs. Without a launcher nothing
- * changes, and the program trains alone. So these are the two lines that make a program train on many machines:
+ * bw_open: sets `ranks` and `rank`, and `workers` if it is 0, to this rank's share of its machine's CPUs. Without a launcher
+ * nothing changes, and the program trains alone. So these are the two lines that make a program train on many machines:
  *
  *     bw_ranks_mpi(&options);         before bw_open(&options)
  *     bw_ranks_close(options.ranks);  after bw_close
  *
- * The library knows no MPI; it loads libbatchwise_mpi, which is installed beside it for each MPI. $BATCHWISE_MPI names another file, or
- * one of "openmpi" and "mpich"; "none" lets every process train alone. What goes wrong here, the first call that uses the context
- * returns. To be called once in a process. */
+ * The library knows no MPI; it loads libbatchwise_mpi, which is installed beside it for each MPI. $BATCHWISE_MPI names another
+ * file, or one of "openmpi" and "mpich"; "none" lets every process train alone. What goes wrong here, the first call that uses the
+ * context returns. To be called once in a process. */
 BW_API void bw_ranks_mpi(bw_context_options *options);
 
 BW_API int bw_ranks_count(const bw_ranks *ranks); /* 1 of NULL */
 
-/* Ends a context's part in its group: what it does from here on, it does alone. The others should do the same before they do anything
- * together again. */
+/* Ends a context's part in its group: what it does from here on, it does alone. The others should do the same before they do
+ * anything together again. */
 BW_API void bw_ranks_part(bw_context *ctx);
 
 /* For ranks of MPI, at the end: tells the others why this one failed (NULL: it did not), waits for them, and returns the first rank

@@ -33,10 +33,10 @@ bw_status bwi_fail(bw_context *ctx, bw_status status, const char *format, ...) _
 void *bwi_fail_build(bw_context *ctx, bw_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* The first failure that nobody has been told of, or BW_OK; clears it. Inside the library: why a builder returned NULL. */
 bw_status bwi_pending(bw_context *ctx);
-/* Every public function that returns a status works between these two, and the library itself calls none of them, so that the rule about
- * failures is kept here and nowhere else. The first gives a failure that nobody has been told of: the function then returns it and does
- * nothing. The second keeps a failure until the next such function, or bw_message or bw_last_error, has told of it; an OK that follows
- * a failure in a callback becomes that failure. Being cancelled is no failure: the program wanted it. */
+/* Every public function that returns a status works between these two, and the library itself calls none of them, so that the rule
+ * about failures is kept here and nowhere else. The first gives a failure that nobody has been told of: the function then returns
+ * it and does nothing. The second keeps a failure until the next such function, or bw_message or bw_last_error, has told of it; an
+ * OK that follows a failure in a callback becomes that failure. Being cancelled is no failure: the program wanted it. */
 bw_status bwi_call_begin(bw_context *ctx);
 bw_status bwi_call_end(bw_context *ctx, bw_status status);
 /* For a builder whose inner call has failed and left its message: marks that failure as not yet reported; NULL. */
@@ -234,9 +234,9 @@ typedef struct bwi_bytes {
 
 bw_status bwi_file_map(bw_context *ctx, bwi_bytes *bytes, const char *path);
 void bwi_file_unmap(bw_context *ctx, bwi_bytes *bytes);
-/* Parts of a mapped file that another process cuts off, or that its disk does not give, read as zeros and are counted in the context
- * (shrink.c). Whoever may have read them asks afterwards: of one file; or fails with DATA_LOSS if there are some that nobody was told of
- * yet, and returns `status` otherwise (`path` may be NULL: then one that has shrunk is named). */
+/* Parts of a mapped file that another process cuts off, or that its disk does not give, read as zeros and are counted in the
+ * context (shrink.c). Whoever may have read them asks afterwards: of one file; or fails with DATA_LOSS if there are some that
+ * nobody was told of yet, and returns `status` otherwise (`path` may be NULL: then one that has shrunk is named). */
 bool bwi_file_has_shrunk(const bwi_bytes *bytes);
 bw_status bwi_shrink_report(bw_context *ctx, const char *path, bw_status status);
 extern const char bwi_shrunk_text[]; /* of a failure's message */
@@ -318,7 +318,8 @@ int bwi_durable_folder(bw_context *ctx, const char *path, const char **what);
 
 /* ---- Threads (thread.c) ---- */
 
-/* Starts a thread, in which all signals are blocked: 0, or an error number. A stack of 0 bytes is one of the system's usual size. */
+/* Starts a thread, in which all signals are blocked: 0, or an error number. A stack of 0 bytes is one of the system's usual
+ * size. */
 int bwi_thread_start(pthread_t *thread, size_t stack_bytes, void *(*run)(void *user), void *user);
 /* A mutex with a condition, whose waits of a limited time keep to the monotonic clock. False: there is neither. */
 bool bwi_condition_open(pthread_mutex_t *mutex, pthread_cond_t *changed);

@@ -1,6 +1,6 @@
 /*
- * Calls of the context's I/O table that are made again when a signal interrupts them. They allocate nothing and leave no message, so any
- * thread may make them; failures are negative error numbers.
+ * Calls of the context's I/O table that are made again when a signal interrupts them. They allocate nothing and leave no message,
+ * so any thread may make them; failures are negative error numbers.
  */
 #include "base/internal.h"
 

@@ -1,6 +1,6 @@
 /*
- * Files that survive a kill at any moment, written from any thread: a reader sees the old file or the new one, and what was renamed is
- * on the disk. Nothing is allocated, and failures are numbers, because the context's message belongs to the caller's thread.
+ * Files that survive a kill at any moment, written from any thread: a reader sees the old file or the new one, and what was renamed
+ * is on the disk. Nothing is allocated, and failures are numbers, because the context's message belongs to the caller's thread.
  */
 #include "base/internal.h"
 

@@ -15,8 +15,8 @@ int bwi_io_sync(bw_context *ctx, int file);
 int bwi_io_close(bw_context *ctx, int file);
 int bwi_io_write(bw_context *ctx, int file, const void *data, size_t size, int64_t at);
 
-/* The file that is to be replaced: `path`, or what it is a symbolic link to (at most `size` bytes), and its permissions; *mode is -1 if
- * there is no such file yet. */
+/* The file that is to be replaced: `path`, or what it is a symbolic link to (at most `size` bytes), and its permissions; *mode is
+ * -1 if there is no such file yet. */
 void bwi_system_find(const char *path, char *target, size_t size, int *mode);
 int bwi_system_set_mode(int file, int mode);
 

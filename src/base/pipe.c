@@ -1,6 +1,6 @@
 /*
- * Standard input, which may be a pipe that has no end or stops for a while: it is never waited for in one long call, so that waiting
- * can be cancelled, and a stall is logged.
+ * Standard input, which may be a pipe that has no end or stops for a while: it is never waited for in one long call, so that
+ * waiting can be cancelled, and a stall is logged.
  */
 #include "base/base.h"
 

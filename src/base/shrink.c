@@ -1,8 +1,9 @@
 /*
- * Mapped files that another process makes shorter, or whose disk fails: reading what is gone raises SIGBUS, which would end the process,
- * and with it a run of days. While files are mapped, and only if nobody else handles that signal, it has a handler here: a page of such
- * a file that is gone is replaced by one of zeros, and counted in the context, so that whoever has read it fails with a status. Any other
- * SIGBUS ends the process as before. The handler goes with the last mapped file, or when the program installs its own, which then stays.
+ * Mapped files that another process makes shorter, or whose disk fails: reading what is gone raises SIGBUS, which would end the
+ * process, and with it a run of days. While files are mapped, and only if nobody else handles that signal, it has a handler here: a
+ * page of such a file that is gone is replaced by one of zeros, and counted in the context, so that whoever has read it fails with
+ * a status. Any other SIGBUS ends the process as before. The handler goes with the last mapped file, or when the program installs
+ * its own, which then stays.
  *
  * A handler may take no lock, so that files are entries of an array: one is complete before its address is set, and its address is
  * cleared before anything else changes.

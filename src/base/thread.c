@@ -4,8 +4,8 @@
 #include <signal.h>
 #include <time.h>
 
-/* Signals are for the program's threads. One of them, SIGXFSZ, a thread causes itself by writing beyond a limit; blocked, it becomes the
- * failure of that write. A new thread has the mask of the one that starts it. */
+/* Signals are for the program's threads. One of them, SIGXFSZ, a thread causes itself by writing beyond a limit; blocked, it
+ * becomes the failure of that write. A new thread has the mask of the one that starts it. */
 int bwi_thread_start(pthread_t *thread, size_t stack_bytes, void *(*run)(void *user), void *user)
 {
     pthread_attr_t attributes;

@@ -226,7 +226,8 @@ static double count_flops(const bw_model *model, const workload *work, int64_t *
     return sum;
 }
 
-/* Counts the operations and bytes of any model from the profile, which counts by the layers' definitions; NaN if no step was timed. */
+/* Counts the operations and bytes of any model from the profile, which counts by the layers' definitions; NaN if no step was
+ * timed. */
 static void count_work(result *measured, const bw_history *history)
 {
     bw_profile_facts facts = bw_history_profile(history);

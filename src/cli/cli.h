@@ -291,7 +291,8 @@ void cli_steps_add(cli_steps *steps, const bw_progress *progress);
 void cli_steps_json(cli_json *json, const char *key, const cli_steps *steps);
 void cli_steps_free(cli_steps *steps);
 
-/* What a run keeps of its course: points at equal distances, of which every second is dropped when there are too many (record.c). */
+/* What a run keeps of its course: points at equal distances, of which every second is dropped when there are too many
+ * (record.c). */
 enum { CLI_RECORD_POINTS = 512, CLI_RECORD_COLUMNS = 16 };
 
 typedef struct cli_record {

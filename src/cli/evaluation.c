@@ -1,7 +1,7 @@
 /*
- * Writes evaluation.json of a run directory: how the trained model does on the validation samples. There is the confusion matrix of a
- * classifier, and the samples that it is most wrong about, with small pictures where the inputs are images. All of it is bounded: a page
- * is made from it.
+ * Writes evaluation.json of a run directory: how the trained model does on the validation samples. There is the confusion matrix of
+ * a classifier, and the samples that it is most wrong about, with small pictures where the inputs are images. All of it is bounded:
+ * a page is made from it.
  */
 #include "cli/report.h"
 
@@ -287,8 +287,8 @@ static bool write_file(const evaluation *e, const char *path)
     return cli_output_commit(&output);
 }
 
-/* Predicts the samples and compares them with their targets. A model with several outputs, and targets that are not the output's, have
- * no evaluation; neither is a failure of the run. */
+/* Predicts the samples and compares them with their targets. A model with several outputs, and targets that are not the output's,
+ * have no evaluation; neither is a failure of the run. */
 static bool evaluate(evaluation *e, const char *path)
 {
     int64_t shape[BW_MAX_NDIM];

@@ -1,6 +1,6 @@
 /*
- * Explains out-of-memory messages of other systems: reads the shape or the bytes that they name, finds the layer of the user's model
- * whose output that is, and says what to do. These texts are understood:
+ * Explains out-of-memory messages of other systems: reads the shape or the bytes that they name, finds the layer of the user's
+ * model whose output that is, and says what to do. These texts are understood:
  *   OOM when allocating tensor with shape[128,126,126,32] and type float on ...        TensorFlow, Keras
  *   Out of memory (while trying to allocate | allocating) 1073741824 bytes             XLA: Keras, JAX
  *   Tried to allocate 2.00 GiB; you tried to allocate 260112384 bytes                  PyTorch

@@ -36,8 +36,9 @@ void cli_json_hash(cli_json *json, const char *key, uint64_t value);  /* as a st
 /* Returns the length of the well-formed UTF-8 character at `text`, of which `most` bytes may be read, or 0 if there is none. */
 size_t cli_json_character(const char *text, size_t most);
 
-/* Opens an array, and closes it, of which at most `most` of `count` values are written, evenly spread: {"of": count, "values": [...]}. It
- * is a plain array if all are. The k-th value to write is number cli_json_spread(k, count, most), for k below the smaller of both. */
+/* Opens an array, and closes it, of which at most `most` of `count` values are written, evenly spread: {"of": count, "values":
+ * [...]}. It is a plain array if all are. The k-th value to write is number cli_json_spread(k, count, most), for k below the
+ * smaller of both. */
 void cli_json_spread_array(cli_json *json, const char *key, int64_t count, int64_t most);
 void cli_json_spread_array_end(cli_json *json, int64_t count, int64_t most);
 int64_t cli_json_spread(int64_t k, int64_t count, int64_t most);

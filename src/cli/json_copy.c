@@ -1,6 +1,6 @@
 /*
- * Checks and copies JSON in one pass over its text, without a tree in memory. Recursion follows the nesting, which is limited; the length
- * of an array is found by skipping over it once before it is copied.
+ * Checks and copies JSON in one pass over its text, without a tree in memory. Recursion follows the nesting, which is limited; the
+ * length of an array is found by skipping over it once before it is copied.
  */
 #include "cli/json_copy.h"
 

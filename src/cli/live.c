@@ -1,7 +1,7 @@
 /*
- * Shows a training as a panel in the terminal, as nvidia-smi shows a GPU: values, speed, memory beside the plan, and how busy each worker
- * is. Lines are redrawn in place by moving the cursor up; a message that comes in between takes the panel away first. The panel is drawn
- * from what the library measures anyway, a few times a second, so that a step pays for reading the clock alone.
+ * Shows a training as a panel in the terminal, as nvidia-smi shows a GPU: values, speed, memory beside the plan, and how busy each
+ * worker is. Lines are redrawn in place by moving the cursor up; a message that comes in between takes the panel away first. The
+ * panel is drawn from what the library measures anyway, a few times a second, so that a step pays for reading the clock alone.
  */
 #include "cli/live.h"
 
@@ -312,8 +312,8 @@ static void draw(bool over)
 
 /* ---- Its life -------------------------------------------------------------------------------------------- */
 
-/* Panels are composed in memory that the process already has, so that they do not count as the training's: the allocator keeps what is
- * touched and freed here. */
+/* Panels are composed in memory that the process already has, so that they do not count as the training's: the allocator keeps what
+ * is touched and freed here. */
 static void warm_up(void)
 {
     enum { BYTES = 64 << 10 };

@@ -66,8 +66,8 @@ typedef struct cli_usage {
  * printed the help on standard output, or a mistake was reported in one line on standard error. */
 bool cli_options_read(int *code, const cli_usage *usage, int argc, char **argv, void *target);
 
-/* Takes the words that are neither options nor their values from argv, up to `capacity` of them, before the options are read. Returns
- * how many there were. */
+/* Takes the words that are neither options nor their values from argv, up to `capacity` of them, before the options are read.
+ * Returns how many there were. */
 int cli_options_words(const cli_usage *usage, int *argc, char **argv, char **words, int capacity);
 
 /* Writes "batchwise COMMAND: ..." as one line to standard error and returns CLI_USAGE. */

@@ -1,6 +1,6 @@
 /*
- * Writes the page of a report, and reads the files that it is made from. A page must stay below 1 MB whatever a run recorded, so each file
- * has a share of that: long lists are thinned out, and a file that is still too large is left out and named.
+ * Writes the page of a report, and reads the files that it is made from. A page must stay below 1 MB whatever a run recorded, so
+ * each file has a share of that: long lists are thinned out, and a file that is still too large is left out and named.
  */
 #include "cli/page.h"
 

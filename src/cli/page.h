@@ -1,7 +1,7 @@
 /*
- * The report: one HTML page without external resources, drawn in the browser from the files of one or several run directories. Its style
- * and script are in src/cli/page. What comes from a file reaches the page as JSON in a script element with every '<' escaped, and the
- * script puts it into text nodes only.
+ * The report: one HTML page without external resources, drawn in the browser from the files of one or several run directories. Its
+ * style and script are in src/cli/page. What comes from a file reaches the page as JSON in a script element with every '<' escaped,
+ * and the script puts it into text nodes only.
  */
 #ifndef CLI_PAGE_H
 #define CLI_PAGE_H
@@ -33,8 +33,8 @@ void cli_page_free(cli_page_run *run);
 
 typedef enum cli_page_kind { CLI_PAGE_FINAL, CLI_PAGE_LIVE, CLI_PAGE_OVER } cli_page_kind;
 
-/* Write the page before and after its data. A live one asks the server that it came from for events, until one says that the training
- * is over. */
+/* Write the page before and after its data. A live one asks the server that it came from for events, until one says that the
+ * training is over. */
 void cli_page_open(FILE *file, cli_page_kind kind);
 void cli_page_close(FILE *file);
 /* Writes the data, which the page is drawn from, as one line of JSON. What is too large for a page of 1 MB is left out. */

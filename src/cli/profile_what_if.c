@@ -1,6 +1,6 @@
 /*
- * profile --what-if: a prediction of the step on other hardware, and what would bound it there. It is called a prediction wherever it is
- * shown, since nothing of it was measured.
+ * profile --what-if: a prediction of the step on other hardware, and what would bound it there. It is called a prediction wherever
+ * it is shown, since nothing of it was measured.
  */
 #include "cli/profile.h"
 

@@ -1,7 +1,7 @@
 /*
- * The command as one of several ranks that an MPI launcher started. Every rank runs the command; the first alone prints and writes files.
- * What another fails with is told by the first at the end, once: mostly all fail alike. A command that does not train runs on
- * the first rank, and the others wait for it.
+ * The command as one of several ranks that an MPI launcher started. Every rank runs the command; the first alone prints and writes
+ * files. What another fails with is told by the first at the end, once: mostly all fail alike. A command that does not train runs
+ * on the first rank, and the others wait for it.
  */
 #include "cli/cli.h"
 

@@ -1,7 +1,7 @@
 /*
  * Records the course of a training for its run directory (steps.json). A run may have any number of steps, so points are kept at
- * distances that double whenever there are CLI_RECORD_POINTS of them: neighbours are merged, their losses averaged over the samples. A
- * step that is not kept costs one comparison.
+ * distances that double whenever there are CLI_RECORD_POINTS of them: neighbours are merged, their losses averaged over the
+ * samples. A step that is not kept costs one comparison.
  */
 #include "cli/cli.h"
 

@@ -1,6 +1,6 @@
 /*
- * batchwise report: makes one self-contained HTML page from the files of a run directory, or compares several runs. `train --run` makes
- * the same page at its end; this makes it again, for example after findings were added or for a comparison.
+ * batchwise report: makes one self-contained HTML page from the files of a run directory, or compares several runs. `train --run`
+ * makes the same page at its end; this makes it again, for example after findings were added or for a comparison.
  */
 #include "cli/page.h"
 

@@ -18,8 +18,8 @@ bool cli_ledger_write(const cli_result *result, const char *path);
 /* Writes the same object as a member. Returns false, and writes nothing, if no step was timed or there is no memory. */
 bool cli_ledger_put(cli_json *json, const char *key, const bw_history *history);
 
-/* Writes evaluation.json (evaluation.c): the confusion matrix and the worst of the validation samples. A run without any, or one that
- * did not end by itself, has none. Returns false after a message. */
+/* Writes evaluation.json (evaluation.c): the confusion matrix and the worst of the validation samples. A run without any, or one
+ * that did not end by itself, has none. Returns false after a message. */
 bool cli_evaluation_write(const cli_result *result, const char *path);
 
 #endif

@@ -20,8 +20,8 @@ size_t cli_tables_bytes(const bw_memory_facts *memory)
 }
 
 /* Returns the bytes needed by a system that takes the whole batch through each layer, not counting its tables; 0: not known.
- * *growing are the bytes of Batchwise's plan that grow with the batch or the model, unlike tables and buffers. A failure here must not
- * fail the training: bw_model_describe clears the pending one. */
+ * *growing are the bytes of Batchwise's plan that grow with the batch or the model, unlike tables and buffers. A failure here must
+ * not fail the training: bw_model_describe clears the pending one. */
 static size_t whole_batch(const cli_result *result, int64_t *batch, size_t *growing)
 {
     int64_t samples = bw_dataset_count(result->training);

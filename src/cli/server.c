@@ -1,11 +1,11 @@
 /*
- * Serves the live page by libmicrohttpd, whose thread does all of the work: the training publishes a text, and is done. There is one
- * state, the newest: a listener that is slow skips the ones between, so no queue can grow. Connections, their memory and their idle time
- * are limited. Who comes while there are too many ends the oldest connection that is no listener, so that requests without an
- * end keep nobody out.
+ * Serves the live page by libmicrohttpd, whose thread does all of the work: the training publishes a text, and is done. There is
+ * one state, the newest: a listener that is slow skips the ones between, so no queue can grow. Connections, their memory and their
+ * idle time are limited. Who comes while there are too many ends the oldest connection that is no listener, so that requests
+ * without an end keep nobody out.
  *
- * Only GET of two paths is answered, no file is read, and the Host header must name this machine: a page from elsewhere whose name was
- * made to point to 127.0.0.1 (DNS rebinding) is refused.
+ * Only GET of two paths is answered, no file is read, and the Host header must name this machine: a page from elsewhere whose name
+ * was made to point to 127.0.0.1 (DNS rebinding) is refused.
  */
 #include "cli/server.h"
 
@@ -145,8 +145,8 @@ static size_t copy_event(const state *s, size_t at, char *to, size_t most)
     return copied;
 }
 
-/* Fills a block of a listener's stream. One that has everything is suspended, and costs nothing until the next state; the lock is held
- * meanwhile, so that a state cannot come in between. */
+/* Fills a block of a listener's stream. One that has everything is suspended, and costs nothing until the next state; the lock is
+ * held meanwhile, so that a state cannot come in between. */
 static ssize_t read_events(void *user, uint64_t position, char *to, size_t most)
 {
     listener *l = user;

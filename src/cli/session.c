@@ -1,7 +1,8 @@
 /*
  * Manages the context of a command, its messages, and the signals that end it: Ctrl-C (SIGINT) and SIGTERM, as service managers and
- * batch systems send it. The signal handler touches only lock-free atomics, alarm and bw_cancel, which are safe in a signal handler. It
- * is installed even if SIGINT was ignored at the start, so that `kill -INT` also reaches a command in the background of a script.
+ * batch systems send it. The signal handler touches only lock-free atomics, alarm and bw_cancel, which are safe in a signal
+ * handler. It is installed even if SIGINT was ignored at the start, so that `kill -INT` also reaches a command in the background of
+ * a script.
  */
 #include "cli/live.h"
 

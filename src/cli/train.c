@@ -1,5 +1,6 @@
 /*
- * batchwise train: trains a model on a file of samples with bw_fit. The paths of model and history are checked before the first step.
+ * batchwise train: trains a model on a file of samples with bw_fit. The paths of model and history are checked before the first
+ * step.
  */
 #include "cli/live.h"
 #include "cli/profile.h"
@@ -102,8 +103,8 @@ static bool on_step(void *user, const bw_progress *progress)
     return true;
 }
 
-/* The best model has the smallest loss, on the validation data if there is any. A run that was resumed has its earlier epochs in the
- * history, too. */
+/* The best model has the smallest loss, on the validation data if there is any. A run that was resumed has its earlier epochs in
+ * the history, too. */
 static bool is_best(const watch *w, const bw_progress *progress)
 {
     const char *column = w->validates ? "val_loss" : "loss";
@@ -144,8 +145,8 @@ static bool has_rate(const cli_training *how)
 
 enum { BATCH_TEXT = 24 };
 
-/* Tunes from the state in which training will begin, and sets the optimizer as recommended. Where the data do not decide, the batch size
- * is that to which the optimizer's rate belongs. `batch` holds BATCH_TEXT characters. */
+/* Tunes from the state in which training will begin, and sets the optimizer as recommended. Where the data do not decide, the batch
+ * size is that to which the optimizer's rate belongs. `batch` holds BATCH_TEXT characters. */
 static int choose_batch(const arguments *given, bw_context *ctx, bw_model *model, bw_dataset *training, bw_fit_options fitting,
                         char *batch, bw_tuning **tuning)
 {
@@ -301,8 +302,8 @@ static int tell(const arguments *given, cli_result *result, bw_status status, co
     return code;
 }
 
-/* Trains, and tells what came of it; of several ranks, the first one tells, alone. Ctrl-C ends training after the current step, and the
- * result so far is saved and reported like any other. */
+/* Trains, and tells what came of it; of several ranks, the first one tells, alone. Ctrl-C ends training after the current step, and
+ * the result so far is saved and reported like any other. */
 static int train_and_tell(const arguments *given, const watch *watched, bw_fit_options *fitting)
 {
     cli_result *result = watched->result;

@@ -1,7 +1,7 @@
 /*
- * Makes what the options of a training ask for: the model with its optimizer and loss, the data of both parts, the weights of classes.
- * Texts on the command line are checked before the data is read. A compiled model from a file keeps its optimizer, loss and metrics,
- * except where options replace them.
+ * Makes what the options of a training ask for: the model with its optimizer and loss, the data of both parts, the weights of
+ * classes. Texts on the command line are checked before the data is read. A compiled model from a file keeps its optimizer, loss
+ * and metrics, except where options replace them.
  */
 #include "cli/training.h"
 

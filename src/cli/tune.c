@@ -1,6 +1,6 @@
 /*
- * batchwise tune: finds a batch size and the learning rate that goes with it, by bw_tune, and shows what the choice rests on. Nothing
- * is printed before everything is measured.
+ * batchwise tune: finds a batch size and the learning rate that goes with it, by bw_tune, and shows what the choice rests on.
+ * Nothing is printed before everything is measured.
  */
 #include "cli/page.h"
 #include "cli/report.h"

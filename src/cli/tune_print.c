@@ -1,6 +1,6 @@
 /*
- * Shows a tuning: a table of the batch sizes, the predicted time to the target as bars with their intervals, what was tried, and what
- * is recommended with the reason for it.
+ * Shows a tuning: a table of the batch sizes, the predicted time to the target as bars with their intervals, what was tried, and
+ * what is recommended with the reason for it.
  */
 #include "cli/cli.h"
 

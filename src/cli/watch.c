@@ -1,7 +1,7 @@
 /*
- * Publishes a training while it runs, as the files that its run directory would have now, so that the live page is the report's. A state
- * is made on the training's thread, from what the library measures anyway; it is made only while somebody listens, and so seldom that it
- * takes less than a hundredth of the time.
+ * Publishes a training while it runs, as the files that its run directory would have now, so that the live page is the report's. A
+ * state is made on the training's thread, from what the library measures anyway; it is made only while somebody listens, and so
+ * seldom that it takes less than a hundredth of the time.
  */
 #include "cli/watch.h"
 

@@ -4,12 +4,12 @@
 
 #include "cli/cli.h"
 
-/* What serving takes while up to three pages are open, as measured: the server with its connections, the newest state and the one before,
- * the page, and the texts that they are made from. */
+/* What serving takes while up to three pages are open, as measured: the server with its connections, the newest state and the one
+ * before, the page, and the texts that they are made from. */
 enum { CLI_WATCH_BYTES = 448 << 10 };
 
-/* Starts to serve a training, whose record must be open, and prints the page's address. `result` is kept until cli_watch_close. Returns
- * false after a message. */
+/* Starts to serve a training, whose record must be open, and prints the page's address. `result` is kept until cli_watch_close.
+ * Returns false after a message. */
 bool cli_watch_open(const cli_result *result, int port);
 /* Publishes the training's state, about once a second and only if somebody listens. */
 void cli_watch_step(const bw_progress *progress);

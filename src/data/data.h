@@ -33,7 +33,8 @@ int64_t bwi_dataset_number(const bw_dataset *dataset, int epoch, int64_t positio
  * finding single ones. */
 void bwi_dataset_numbers(const bw_dataset *dataset, int epoch, int64_t first, int64_t n, int64_t *numbers);
 
-/* Whether the samples come in a random order, which is drawn anew in every epoch. False for a stream, whose samples are shuffled by blocks. */
+/* Whether the samples come in a random order, which is drawn anew in every epoch. False for a stream, whose samples are shuffled by
+ * blocks. */
 bool bwi_dataset_shuffled(const bw_dataset *dataset);
 
 /* A stream that has not ended has no count: bw_dataset_count is -1. bwi_dataset_finish reads it to its end, into a temporary file
@@ -169,8 +170,8 @@ bool bwi_recipe_step(const bw_dataset *recipe, int input, int step, bwi_preparat
 double bwi_recipe_scale(const bw_dataset *recipe); /* what the inputs are multiplied by before the first step */
 /* Whether a function of the program is among the steps, so that only the program can prepare samples. */
 bool bwi_recipe_has_function(const bw_dataset *recipe);
-/* The name of the table's column that an input of a dataset or recipe comes from, and its category if the column has some (otherwise
- * NULL); NULL: nothing is known of it. */
+/* The name of the table's column that an input of a dataset or recipe comes from, and its category if the column has some
+ * (otherwise NULL); NULL: nothing is known of it. */
 const char *bwi_recipe_column(const bw_dataset *recipe, int64_t input, const char **category);
 int bwi_recipe_categorical(const bw_dataset *recipe); /* columns with categories, each of which became several inputs */
 int bwi_recipe_filled(const bw_dataset *recipe);      /* columns whose missing values are replaced */

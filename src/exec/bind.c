@@ -79,9 +79,9 @@ static int inputs_of(const bwi_instruction *i)
     return i->pass == BWI_PASS_ADD ? i->adds : i->node->inputs;
 }
 
-/* The lists of all calls of a phase lie in one block, without copies where they are the same: records, weights and gradients by variable
- * are those of every worker and number of samples; src and diff_src belong to a worker; an input has two destinations, for whole samples
- * and for sequences of several lengths, for each pair. */
+/* The lists of all calls of a phase lie in one block, without copies where they are the same: records, weights and gradients by
+ * variable are those of every worker and number of samples; src and diff_src belong to a worker; an input has two destinations, for
+ * whole samples and for sequences of several lengths, for each pair. */
 typedef struct list_sizes {
     size_t variables, sources, destinations;
 } list_sizes;

@@ -38,8 +38,8 @@ typedef struct bwi_timing_sums {
 
 int bwi_exec_part(const bw_node *lowered, bwi_pass pass);
 int bwi_exec_fixed_part(const bwi_plan *plan, int part);
-/* Before every step of a training: decides whether it is timed. Timing costs more than a small step does, so as many steps are timed
- * as cost 0.4 percent of the run, and they are drawn at random. */
+/* Before every step of a training: decides whether it is timed. Timing costs more than a small step does, so as many steps are
+ * timed as cost 0.4 percent of the run, and they are drawn at random. */
 void bwi_exec_step(bwi_exec *exec);
 /* Before something else happens: validation, the end of an epoch. `made`: the step that was begun last has been made. */
 void bwi_exec_pause(bwi_exec *exec, bool made);
@@ -85,8 +85,8 @@ void bwi_exec_set_seed(bwi_exec *exec, uint64_t seed, uint64_t update);
 
 enum { BWI_MAX_LANES = 64 };
 
-/* Between a feed that is a whole window and bwi_exec_reduce: the samples of every lane that has any, and in *lanes the number of those
- * lanes; 0: the lanes are not separate any more. */
+/* Between a feed that is a whole window and bwi_exec_reduce: the samples of every lane that has any, and in *lanes the number of
+ * those lanes; 0: the lanes are not separate any more. */
 bw_status bwi_exec_lane_samples(bwi_exec *exec, int *lanes, int64_t samples[BWI_MAX_LANES]);
 /* Adds the squared norms of the lanes' gradients of a variable, of all ranks. `v` is like the variable, or NULL: see the kernel. */
 bw_status bwi_exec_lane_squares(bwi_exec *exec, const bwi_variable *variable, const void *v, double correction, double epsilon,
@@ -109,7 +109,8 @@ typedef struct bwi_piece {
 int64_t bwi_piece_number(const bwi_piece *piece, int64_t index); /* of its index-th sample */
 
 /* Takes samples through a program. A training program adds to the window. If it fails, the window is lost (and cleared), and the
- * model is unchanged. `predictions` receives each target's output, sample by sample; it may be NULL, and so may each of its places. */
+ * model is unchanged. `predictions` receives each target's output, sample by sample; it may be NULL, and so may each of its
+ * places. */
 bw_status bwi_exec_feed(bwi_exec *exec, int program, const bwi_piece *piece, float *const *predictions);
 /* The sums of a node (of the model's graph) over the last feed. */
 const double *bwi_exec_sums(const bwi_exec *exec, const bw_node *node);
@@ -120,8 +121,8 @@ bw_status bwi_exec_examine(bwi_exec *exec);
 /* The last piece's samples are about to be freed: a failure that is found later cannot name one of them. */
 void bwi_exec_forget(bwi_exec *exec);
 
-/* Whether the last failure of a feed, a reduction or a rehearsal was NaN or infinity, so that the window may be left out. To be asked
- * once, after a failure. */
+/* Whether the last failure of a feed, a reduction or a rehearsal was NaN or infinity, so that the window may be left out. To be
+ * asked once, after a failure. */
 bool bwi_exec_was_nonfinite(bwi_exec *exec);
 
 /* Memory for one value of each of the variable's, in its order: free as long as no window is begun. It has a gradient. */
@@ -135,8 +136,8 @@ bw_status bwi_exec_reduce(bwi_exec *exec, double *squared_norm);
 /* Does the same, but the window continues: it may be fed, examined again, or applied. Its lanes have become one sum, so with
  * further pieces the gradient equals the whole batch's within rounding, and no longer bit for bit. */
 bw_status bwi_exec_norm(bwi_exec *exec, double *squared_norm);
-/* Reduces likewise, and reads (unless it is NULL) and then replaces (likewise) the gradient sum of one variable, in Keras's order. That
- * of a table cannot be replaced. */
+/* Reduces likewise, and reads (unless it is NULL) and then replaces (likewise) the gradient sum of one variable, in Keras's order.
+ * That of a table cannot be replaced. */
 bw_status bwi_exec_gradient(bwi_exec *exec, const bwi_variable *variable, float *values, const float *replacement);
 /* Reads and replaces likewise, between reduce (with a norm) and update, which does not continue the window. */
 void bwi_exec_reduced(bwi_exec *exec, const bwi_variable *variable, float *values, const float *replacement);
@@ -150,12 +151,12 @@ void bwi_exec_visit(bwi_exec *exec, bwi_visit visit, void *user);
 double bwi_exec_squared_norm(const bwi_exec *exec, const bwi_variable *variable);
 /* Whether a sum of the window, once it is reduced, is beyond BWI_MODERATE. */
 bool bwi_exec_large(const bwi_exec *exec);
-/* Before the commit: `rehearse` is called for all parts that the commit will update, and returns NaN where that must not be. Then it
- * fails with the sample or the variable that is at fault, and the window is lost. */
+/* Before the commit: `rehearse` is called for all parts that the commit will update, and returns NaN where that must not be. Then
+ * it fails with the sample or the variable that is at fault, and the window is lost. */
 bw_status bwi_exec_rehearse(bwi_exec *exec, bwi_visit rehearse, void *user);
 /* The commit: `sink` updates every trained variable from the gradient sums of the window, in fixed blocks; then everything else
- * that a step changes is changed, and the window is cleared. It can fail only if ranks have divided the slots and one of them is lost:
- * the variables are then as before, but the slots of this rank's portion are not. */
+ * that a step changes is changed, and the window is cleared. It can fail only if ranks have divided the slots and one of them is
+ * lost: the variables are then as before, but the slots of this rank's portion are not. */
 bw_status bwi_exec_update(bwi_exec *exec, const bwi_sink *sink);
 /* Does the same for an optimizer that does nothing where the gradient is zero: rows of tables that were not touched are skipped. */
 bw_status bwi_exec_update_touched(bwi_exec *exec, const bwi_sink *sink);

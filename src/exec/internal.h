@@ -203,14 +203,14 @@ bw_status bwi_exec_run_tile(bwi_exec *exec, int worker, int lane, int64_t k);
 bwi_tile bwi_exec_tile(bwi_exec *exec, int region, int lane, int64_t k);
 /* Shares the numbers below `count` out (share.c). With as many spans as workers, each worker begins with its own span,
  * the same in every step, so that what it touches stays in its cache, and then helps the others; with one span, all begin
- * with the lowest number. `next` returns a worker's next number, or -1 if there is none left; `tried`, from 0, counts the spans that are
- * used up. */
+ * with the lowest number. `next` returns a worker's next number, or -1 if there is none left; `tried`, from 0, counts the spans
+ * that are used up. */
 void bwi_exec_share_out(bwi_exec *exec, int spans, int64_t count);
 int64_t bwi_exec_next(bwi_exec *exec, int worker, int *tried);
 /* Whether workers share the update of a window of that many tiles (update.c). */
 bool bwi_update_is_shared(const bwi_exec *exec, int64_t tiles);
-/* Adds the lanes of a window of that many tiles, of one block, as far as this rank's subtrees reach; and of the blocks from `first` to
- * before `end`, shared by the workers. */
+/* Adds the lanes of a window of that many tiles, of one block, as far as this rank's subtrees reach; and of the blocks from `first`
+ * to before `end`, shared by the workers. */
 void bwi_exec_add_lanes(const bwi_exec *exec, int64_t tiles, int64_t block);
 void bwi_update_add_lanes(bwi_exec *exec, int64_t tiles, int64_t first, int64_t end);
 /* The sum over ranks beside the backward pass (overlap.c). */
@@ -219,8 +219,8 @@ bw_status bwi_overlap_open(bwi_exec *exec);
 void bwi_overlap_close(bwi_exec *exec);
 void bwi_overlap_reset(bwi_exec *exec); /* nothing of the window is summed over ranks */
 bool bwi_overlap_is_reset(const bwi_exec *exec);
-/* Before the last tiles of a phase: whether buckets are complete in it, and wait for their lanes. Then the tiles tell so, and after them
- * `end` waits for the sums. */
+/* Before the last tiles of a phase: whether buckets are complete in it, and wait for their lanes. Then the tiles tell so, and after
+ * them `end` waits for the sums. */
 bool bwi_overlap_begin(bwi_exec *exec);
 bw_status bwi_overlap_end(bwi_exec *exec);
 /* The last tile of a lane: after how many instructions the nth bucket is complete in it (-1: there are no more), which one it is;
@@ -229,8 +229,9 @@ int bwi_overlap_pause(const bwi_exec *exec, int n, int *bucket);
 void bwi_overlap_lane_done(const bwi_exec *exec, int bucket);
 /* At the update: sums what has not been. */
 bw_status bwi_overlap_finish(bwi_exec *exec);
-/* The update where ranks have divided the optimizer's slots (portion.c): the tables' bytes; whether a block is in this rank's portion; makes
- * such a block's new weights, which take the gradient's place; gives all ranks those of all; and makes them the variable's. */
+/* The update where ranks have divided the optimizer's slots (portion.c): the tables' bytes; whether a block is in this rank's
+ * portion; makes such a block's new weights, which take the gradient's place; gives all ranks those of all; and makes them the
+ * variable's. */
 size_t bwi_portion_bytes(const bwi_plan *plan);
 bw_status bwi_portion_open(bwi_exec *exec);
 bool bwi_portion_has(const bwi_exec *exec, int64_t block);
@@ -274,8 +275,8 @@ bw_status bwi_records_begin(bwi_exec *exec, int64_t begin, int64_t *end);
  * the squared norm. */
 bw_status bwi_records_sort(bwi_exec *exec);
 double bwi_records_lane_norm(const bwi_exec *exec, int lane);
-/* The squared norm of one lane's share of a table's gradient, once records are sorted; lane -1: of the sum of all lanes. With v it is
- * scaled as Adam does. */
+/* The squared norm of one lane's share of a table's gradient, once records are sorted; lane -1: of the sum of all lanes. With v it
+ * is scaled as Adam does. */
 double bwi_records_square(const bwi_exec *exec, const bwi_table *table, int lane, const void *v, double correction, double epsilon);
 /* Whether the records of all samples of the window are there, none of them summed yet. */
 bool bwi_records_are_whole(const bwi_exec *exec);

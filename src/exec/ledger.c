@@ -128,8 +128,8 @@ void bwi_exec_pause(bwi_exec *exec, bool made)
     t->begun = t->length = 0;
 }
 
-/* One worker may run all tiles of a step, each with all instructions. Where the batch is not known, many tiles are assumed: what does
- * not fit is only missing in the trace. */
+/* One worker may run all tiles of a step, each with all instructions. Where the batch is not known, many tiles are assumed: what
+ * does not fit is only missing in the trace. */
 static int64_t most_events(const bwi_plan *plan, int64_t steps)
 {
     enum { MANY_TILES = 64 };

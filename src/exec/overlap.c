@@ -1,12 +1,12 @@
 /*
- * The sum over ranks beside the backward pass. The gradients are cut into buckets of consecutive blocks. A bucket is complete on this rank
- * when each of its lanes has had the last tile's backward pass of the bucket's layers; a thread of the rank's (rank/beside.c) then adds
- * its lanes and sends it on its way, from the last bucket, whose layers come first in the backward pass, to the first. What is left when
- * the tiles are through is pipelined: the workers add the lanes of a bucket while the one before it travels. The tree of sums is
- * the same as without all this.
+ * The sum over ranks beside the backward pass. The gradients are cut into buckets of consecutive blocks. A bucket is complete on
+ * this rank when each of its lanes has had the last tile's backward pass of the bucket's layers; a thread of the rank's
+ * (rank/beside.c) then adds its lanes and sends it on its way, from the last bucket, whose layers come first in the backward pass,
+ * to the first. What is left when the tiles are through is pipelined: the workers add the lanes of a bucket while the one before it
+ * travels. The tree of sums is the same as without all this.
  *
- * All ranks must make the same calls in the same order, so which buckets are summed in which phase follows from the plan alone, and a rank
- * that fails in its tiles still takes part in the sums of that phase: the agreement after them tells the others.
+ * All ranks must make the same calls in the same order, so which buckets are summed in which phase follows from the plan alone, and
+ * a rank that fails in its tiles still takes part in the sums of that phase: the agreement after them tells the others.
  */
 #include "exec/internal.h"
 

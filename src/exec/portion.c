@@ -1,7 +1,8 @@
 /*
- * The update where each rank keeps the optimizer's slots of a portion of the blocks only. It makes the new weights of its portion, which take
- * the place of their gradients in the first lane, while the variables stay as they are. The portions then go to all ranks, and only
- * when all have come are the variables changed: if a rank is lost meanwhile, no model is left with some of its weights updated.
+ * The update where each rank keeps the optimizer's slots of a portion of the blocks only. It makes the new weights of its portion,
+ * which take the place of their gradients in the first lane, while the variables stay as they are. The portions then go to all
+ * ranks, and only when all have come are the variables changed: if a rank is lost meanwhile, no model is left with some of its
+ * weights updated.
  */
 #include "exec/internal.h"
 

@@ -1,8 +1,8 @@
 /*
- * Layers split over workers. Where a window has few tiles and the model's layers many weights, the workers do not take tiles through
- * but share each layer, instruction by instruction over all tiles: parts of its outputs forward, of its inputs backward. The
- * gradients of such layers are deferred to the update, where a worker sums a block over the tiles, as lanes would be summed, and
- * updates the weights while the block is in the nearest cache: it is never stored.
+ * Layers split over workers. Where a window has few tiles and the model's layers many weights, the workers do not take tiles
+ * through but share each layer, instruction by instruction over all tiles: parts of its outputs forward, of its inputs backward.
+ * The gradients of such layers are deferred to the update, where a worker sums a block over the tiles, as lanes would be summed,
+ * and updates the weights while the block is in the nearest cache: it is never stored.
  *
  * The bits are those of running tile by tile. A deferred gradient is stored in the lanes after all when more than the update needs
  * it: a norm, or another piece. Until then its factors are staged there. Since an update must not fail, a bound on the gradient,

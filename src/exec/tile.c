@@ -326,8 +326,8 @@ static bw_status replay_sample(bwi_exec *exec, int phase, int64_t index, int64_t
     return BW_OK;
 }
 
-/* The samples of a tile through one phase. A rank has no slots for the others' tiles, so with several ranks every sample passes through
- * the phases before again, by way of the first slot. */
+/* The samples of a tile through one phase. A rank has no slots for the others' tiles, so with several ranks every sample passes
+ * through the phases before again, by way of the first slot. */
 static bw_status replay_tile(bwi_exec *exec, int phase, int64_t k, bool find_nonfinite)
 {
     bool again = exec->plan->ranks > 1, by_sample = exec->plan->store_by_sample;

@@ -1,8 +1,9 @@
 /*
- * Turns. Where a lane's sum of gradients is large beside a tile's values, the plan has fewer lanes than workers, and several workers
- * take tiles of the same lane through the model. Each lane has a turn for every instruction that adds to it: a tile waits until the
- * lane's tile before it has passed that instruction, so that the order of sums is that of the tiles, whoever runs them. Tiles are
- * taken in their order, so the lowest of those under way never waits, and the others follow at the distance of an instruction.
+ * Turns. Where a lane's sum of gradients is large beside a tile's values, the plan has fewer lanes than workers, and several
+ * workers take tiles of the same lane through the model. Each lane has a turn for every instruction that adds to it: a tile waits
+ * until the lane's tile before it has passed that instruction, so that the order of sums is that of the tiles, whoever runs them.
+ * Tiles are taken in their order, so the lowest of those under way never waits, and the others follow at the distance of an
+ * instruction.
  */
 #include "exec/internal.h"
 

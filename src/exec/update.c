@@ -51,8 +51,8 @@ static double sum_block(const bwi_exec *exec, int64_t count, int lanes, void *gr
     return moderate ? 0 : plan->kernels->sum_of_squares(count, gradient);
 }
 
-/* Each subtree of this rank's run of lanes is summed into its first lane; what is beyond the used lanes is passed over. A rank without
- * tiles adds nothing: x + -0.0 is x for every x. */
+/* Each subtree of this rank's run of lanes is summed into its first lane; what is beyond the used lanes is passed over. A rank
+ * without tiles adds nothing: x + -0.0 is x for every x. */
 void bwi_exec_add_lanes(const bwi_exec *exec, int64_t tiles, int64_t number)
 {
     const bwi_plan *plan = exec->plan;
@@ -359,8 +359,8 @@ static bw_status fail_overflow(const bwi_exec *exec, const bwi_variable *variabl
                     variable->name);
 }
 
-/* A sample whose numbers are far beyond what squares of floats can hold is at fault, if there is one; otherwise it is the step. Without a
- * variable, another rank has found it, and its message is there already. */
+/* A sample whose numbers are far beyond what squares of floats can hold is at fault, if there is one; otherwise it is the step.
+ * Without a variable, another rank has found it, and its message is there already. */
 static bw_status name_overflow(bwi_exec *exec, const bwi_variable *variable)
 {
     exec->nonfinite = true;
@@ -443,7 +443,8 @@ bw_status bwi_exec_reduce(bwi_exec *exec, double *squared_norm)
     return reduce(exec, squared_norm, true);
 }
 
-/* The sum stays in the first lane of the first rank. All others become -0.0, which changes no sum, so that nothing is counted twice. */
+/* The sum stays in the first lane of the first rank. All others become -0.0, which changes no sum, so that nothing is counted
+ * twice. */
 static void resume(bwi_exec *exec)
 {
     for (int lane = exec->ctx->rank == 0 ? 1 : 0; lane < used_lanes(exec); lane++) {

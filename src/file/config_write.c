@@ -33,7 +33,8 @@ static bool is_number(const bwi_layer_row *row, const bwi_argument *argument, co
     return strcmp(argument->name, "mask_token") == 0 && value->given && strcmp(row->class_name, "IntegerLookup") == 0;
 }
 
-/* Some versions of Keras do not have these arguments, or take no None, so they are written only if they differ from their defaults. */
+/* Some versions of Keras do not have these arguments, or take no None, so they are written only if they differ from their
+ * defaults. */
 static bool is_recent(const bwi_argument *argument)
 {
     return strcmp(argument->name, "rms_scaling") == 0 || strcmp(argument->name, "zero_output_for_mask") == 0 ||
@@ -196,8 +197,8 @@ static bool is_causal(const bwi_layer *layer)
     return false;
 }
 
-/* Merging layers take a list. Attention requires a value beside the query, even if it is the same, and where query, value and key are
- * not a list, the key and the mask have names. */
+/* Merging layers take a list. Attention requires a value beside the query, even if it is the same, and where query, value and key
+ * are not a list, the key and the mask have names. */
 static void put_call(bwi_json_writer *w, const bwi_wiring *wiring, const int *operations, const bwi_use *use)
 {
     const bwi_layer *layer = &wiring->model->layers[use->layer];

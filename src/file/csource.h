@@ -67,8 +67,8 @@ typedef struct bwi_csource_row {
 
 extern const bwi_csource_row bwi_csource_ops[], bwi_csource_spatial[]; /* each ends with NULL */
 
-/* Memory (csource_memory.c): the writer of an operator, NULL if there is none; whether a node's values are those of its input; and the
- * places of all values. */
+/* Memory (csource_memory.c): the writer of an operator, NULL if there is none; whether a node's values are those of its input; and
+ * the places of all values. */
 const bwi_csource_row *bwi_csource_row_of(const bwi_op *op);
 bool bwi_csource_is_view(const bw_node *node);
 bw_status bwi_csource_lay(bwi_csource *s);

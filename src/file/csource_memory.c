@@ -1,6 +1,6 @@
 /*
- * Where a C file keeps the values of its nodes: in the caller's arrays of inputs and outputs, or in one array of floats, in which values
- * that are never needed at the same time share memory.
+ * Where a C file keeps the values of its nodes: in the caller's arrays of inputs and outputs, or in one array of floats, in which
+ * values that are never needed at the same time share memory.
  */
 #include "file/csource.h"
 

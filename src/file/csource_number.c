@@ -6,9 +6,9 @@
 
 __extension__ typedef unsigned __int128 wide;
 
-/* Finds the 9 decimal digits of a positive number and its decimal exponent, rounded as printf does: to nearest, halves to even. With
- * value = m 2^e, the digits are those of m 10^k / 2^-e for the k that leaves 9 of them, which 128 bits hold exactly; false if they
- * do not, which is so below 1e-19 and from 1e9 on. */
+/* Finds the 9 decimal digits of a positive number and its decimal exponent, rounded as printf does: to nearest, halves to even.
+ * With value = m 2^e, the digits are those of m 10^k / 2^-e for the k that leaves 9 of them, which 128 bits hold exactly; false if
+ * they do not, which is so below 1e-19 and from 1e9 on. */
 static bool find_digits(float value, uint32_t *digits, int *exponent)
 {
     int e;

@@ -1,4 +1,5 @@
-/* Writes C source for recurrent layers: loops over the steps, with the states in local arrays. The formulas are those of bwi_cell. */
+/* Writes C source for recurrent layers: loops over the steps, with the states in local arrays. The formulas are those of
+ * bwi_cell. */
 #include "file/csource.h"
 
 #include <stdio.h>

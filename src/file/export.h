@@ -26,14 +26,14 @@ bw_status bwi_export_preparation(const bw_model *model, bwi_json_writer *writer)
  * exported model accepts raw values. */
 bool bwi_export_is_prepared(const bw_model *model, int input);
 double bwi_export_scale(const bw_model *model);
-/* Appends what input number i of the only input stands for: a column of the table that the model was trained on ("age"), or one of a
- * column's categories ("city=Rome"). False: there is no such number, or no table. */
+/* Appends what input number i of the only input stands for: a column of the table that the model was trained on ("age"), or one of
+ * a column's categories ("city=Rome"). False: there is no such number, or no table. */
 bool bwi_export_label(const bw_model *model, int64_t i, bwi_text *text);
 /* Warns of those parts of the preparation that cannot be written. */
 void bwi_export_warn(const bw_model *model, const char *path);
 
-/* A window that slides over a sequence, an image or a volume, with sizes along the height (1 for a sequence), the width and the depth (0:
- * there is none). */
+/* A window that slides over a sequence, an image or a volume, with sizes along the height (1 for a sequence), the width and the
+ * depth (0: there is none). */
 typedef struct bwi_sliding {
     int64_t in[3], out[3], size[3], strides[3], dilation[3], before[3], after[3];
     int64_t channels; /* channels of the input */

@@ -1,7 +1,8 @@
 /*
- * What layers for text and categories keep in Keras's files: a vocabulary that was fitted as assets/layers/<class>[_n]/vocabulary.txt,
- * a token on each line, the special ones first; one that was given in the configuration; weights of tf-idf beside the model's. Keras
- * breaks these lines wherever Python's splitlines does, so that a vocabulary with such a character in a token goes into the configuration.
+ * What layers for text and categories keep in Keras's files: a vocabulary that was fitted as
+ * assets/layers/<class>[_n]/vocabulary.txt, a token on each line, the special ones first; one that was given in the configuration;
+ * weights of tf-idf beside the model's. Keras breaks these lines wherever Python's splitlines does, so that a vocabulary with such
+ * a character in a token goes into the configuration.
  */
 #include "file/export.h"
 

@@ -61,8 +61,8 @@ typedef struct tensors {
     bool more;
 } tensors;
 
-/* Reads a model and those nested in it. `opened` must be closed even after a failure; NULL is fine. `prefix` begins the names of its
- * layers. */
+/* Reads a model and those nested in it. `opened` must be closed even after a failure; NULL is fine. `prefix` begins the names of
+ * its layers. */
 bw_status bwi_graph_open(graph_reader *r, level **opened, const bwi_json *json, const char *prefix);
 void bwi_graph_close(graph_reader *r, level *l);
 entry *bwi_graph_find(const level *l, const char *name); /* NULL: there is no such layer */

@@ -1,7 +1,8 @@
 /*
  * Keras's files: .keras (a zip of config.json, metadata.json and model.weights.h5), the text of to_json, and .weights.h5. Of a
- * zip's members only these are read, vocabularies (assets/.../vocabulary.txt), and one that Keras ignores: how the training data was read and prepared, which is applied
- * again when the model is used. Written files have no time stamps, so that the same model gives the same bytes.
+ * zip's members only these are read, vocabularies (assets/.../vocabulary.txt), and one that Keras ignores: how the training data
+ * was read and prepared, which is applied again when the model is used. Written files have no time stamps, so that the same model
+ * gives the same bytes.
  */
 #include "file/export.h"
 

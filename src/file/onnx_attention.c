@@ -1,6 +1,6 @@
 /*
- * Writes ONNX for attention: scores of shape (batch, groups, heads of a group, queries, keys) by a product that broadcasts, masks by
- * Where, softmax, and the product with the values.
+ * Writes ONNX for attention: scores of shape (batch, groups, heads of a group, queries, keys) by a product that broadcasts, masks
+ * by Where, softmax, and the product with the values.
  */
 #include "file/onnx.h"
 

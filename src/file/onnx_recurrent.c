@@ -1,6 +1,6 @@
 /*
- * Writes ONNX for recurrent layers: a Scan over the steps, whose body computes one of them from its products and the states. ONNX's own
- * LSTM and GRU have neither masks nor all of Keras's activations. The formulas are those of bwi_cell.
+ * Writes ONNX for recurrent layers: a Scan over the steps, whose body computes one of them from its products and the states. ONNX's
+ * own LSTM and GRU have neither masks nor all of Keras's activations. The formulas are those of bwi_cell.
  */
 #include "file/onnx.h"
 

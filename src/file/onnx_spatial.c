@@ -72,8 +72,8 @@ static void put_conv(bwi_onnx *o, const bw_node *node)
     bwi_onnx_end(o);
 }
 
-/* ONNX's output has (in - 1) stride + kernel - pads + output_padding numbers along an axis. Keras's kernel [positions][filters][channels]
- * becomes [channels][filters][positions]. */
+/* ONNX's output has (in - 1) stride + kernel - pads + output_padding numbers along an axis. Keras's kernel
+ * [positions][filters][channels] becomes [channels][filters][positions]. */
 static void put_transposed(bwi_onnx *o, const bw_node *node)
 {
     const bwi_conv2d_transpose_attributes *a = node->attributes;

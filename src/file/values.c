@@ -16,7 +16,8 @@ static void order_bytes(float *values, int64_t count)
     }
 }
 
-/* Of weights [positions][channels][filters], which Keras has, gives those from `first` on in the order [filters][channels][positions]. */
+/* Of weights [positions][channels][filters], which Keras has, gives those from `first` on in the order
+ * [filters][channels][positions]. */
 static void read_transposed(const bwi_values *v, int64_t first, int64_t count, float *values)
 {
     int64_t positions = bwi_shape_count(&v->variable->shape) / (v->channels * v->filters);

@@ -28,8 +28,8 @@ static int same_before(const bwi_wiring *w, int count)
     return same;
 }
 
-/* Finds where, within its layer's group, a file has the layer's variable number `v`: "/vars/0", "/cell/vars/0". Variables are numbered
- * in each group. */
+/* Finds where, within its layer's group, a file has the layer's variable number `v`: "/vars/0", "/cell/vars/0". Variables are
+ * numbered in each group. */
 static void place_within(const bw_model *model, int first, int v, char within[80])
 {
     const char *group = model->graph.variables[first + v]->place;
@@ -412,7 +412,8 @@ static bool suits(const optimizer_file *from, const optimizer_list *list)
     return true;
 }
 
-/* Versions of Keras differ in what their optimizers keep, so a state that does not suit is left out with a warning, as Keras does. */
+/* Versions of Keras differ in what their optimizers keep, so a state that does not suit is left out with a warning, as Keras
+ * does. */
 bw_status bwi_weights_read_optimizer(bw_model *model, bwi_hdf5 *file, const char *path, const char *const *names, int count)
 {
     bwi_training *t = model->training;

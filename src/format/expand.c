@@ -1,7 +1,7 @@
 /*
- * How much larger a packed file may become. deflate expands at most 1,032-fold, and a few megabytes of that fill a machine's memory,
- * so one rule holds for zip, gzip and HDF5: what unpacks to more than FREE_BYTES must not expand by more than EXPANSION. One-hot targets
- * of 1,000 classes reach 605, of 10,000 classes 936, an array of zeros 1,028.
+ * How much larger a packed file may become. deflate expands at most 1,032-fold, and a few megabytes of that fill a machine's
+ * memory, so one rule holds for zip, gzip and HDF5: what unpacks to more than FREE_BYTES must not expand by more than EXPANSION.
+ * One-hot targets of 1,000 classes reach 605, of 10,000 classes 936, an array of zeros 1,028.
  */
 #include "format/format.h"
 

@@ -1,6 +1,6 @@
 /*
- * format: bytes in and out, without meaning: npy headers, members of zip files, gzip, numbers in text. What is read is hostile: every
- * length is checked against what is there before it is used, and nothing found in a file is ever evaluated.
+ * format: bytes in and out, without meaning: npy headers, members of zip files, gzip, numbers in text. What is read is hostile:
+ * every length is checked against what is there before it is used, and nothing found in a file is ever evaluated.
  *
  * Messages begin with `where`, a text such as "digits.npz: x.npy" that the caller makes; who opened the file gives its true name to
  * bwi_locate_file.
@@ -121,8 +121,8 @@ typedef struct bwi_hdf5_head {
     size_t total; /* of the whole file */
 } bwi_hdf5_head;
 
-/* Makes all of a file but its values. It consists of the head, then of the values of each part at its offset; bytes between them are 0.
- * The same parts in the same order give the same bytes. */
+/* Makes all of a file but its values. It consists of the head, then of the values of each part at its offset; bytes between them
+ * are 0. The same parts in the same order give the same bytes. */
 bw_status bwi_hdf5_lay_out(bw_context *ctx, bwi_hdf5_part *parts, int count, bwi_hdf5_head *head);
 
 /* ---- npy headers, versions 1 to 3 (npy.c) ---- */

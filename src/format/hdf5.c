@@ -1,8 +1,8 @@
 /*
  * HDF5 files in memory, listed and read. This is a reader of what Keras and h5py write, not of all that the format allows, and no
  * library is behind it: an image of a file is looked at with every place, size and count checked first, no file is ever opened, and
- * the bytes that are looked at are bounded (hdf5_bytes.c). Whatever could lead outside (soft, external and user-defined links, virtual
- * and external datasets) is refused when the datasets are listed.
+ * the bytes that are looked at are bounded (hdf5_bytes.c). Whatever could lead outside (soft, external and user-defined links,
+ * virtual and external datasets) is refused when the datasets are listed.
  */
 #include "format/hdf5_bytes.h"
 

@@ -98,8 +98,8 @@ static void walk_table(visitor *w, const h5_message *message)
 
 /* ---- Messages ---- */
 
-/* Bits of the flags say which of the optional parts are there: the kind, a place in time, an encoding; the size of the name's length
- * is their lowest two. */
+/* Bits of the flags say which of the optional parts are there: the kind, a place in time, an encoding; the size of the name's
+ * length is their lowest two. */
 static bool read_link(void *user, const h5_part *message)
 {
     visitor *w = user;

@@ -114,7 +114,8 @@ static const char *filter_refused(int filter)
     }
 }
 
-/* The list has two versions: 1 names every filter and pads its values to an even number, 2 names only those with ids from 256 on. */
+/* The list has two versions: 1 names every filter and pads its values to an even number, 2 names only those with ids from 256
+ * on. */
 static const char *read_filters(h5_chunks *c, const h5_part *message)
 {
     h5_part head, rest;
@@ -229,7 +230,8 @@ static bool walk_implicit(index_walk *w)
     return good;
 }
 
-/* Elements are addresses; those of packed chunks are followed by the size, in as many bytes as are left, and the skipped filters. */
+/* Elements are addresses; those of packed chunks are followed by the size, in as many bytes as are left, and the skipped
+ * filters. */
 static bool walk_elements(index_walk *w, const unsigned char *at, int64_t first, int64_t count, int size)
 {
     const h5_chunks *c = w->chunks;

@@ -1,6 +1,6 @@
 /*
- * Texts in attributes of HDF5 objects, of fixed or variable length. Attributes stand in the object's header or, if there are many, in
- * a heap (hdf5_dense.c).
+ * Texts in attributes of HDF5 objects, of fixed or variable length. Attributes stand in the object's header or, if there are many,
+ * in a heap (hdf5_dense.c).
  */
 #include "format/hdf5_bytes.h"
 

@@ -51,7 +51,8 @@ static bool read_whole(const unsigned char *at, size_t size, bw_dtype *dtype)
     return true;
 }
 
-/* h5py's booleans are numbers of 8 bits with the names FALSE and TRUE, in this order. Up to version 2 names are padded to 8 bytes. */
+/* h5py's booleans are numbers of 8 bits with the names FALSE and TRUE, in this order. Up to version 2 names are padded to 8
+ * bytes. */
 static bool read_flag(const h5_part *message, bw_dtype *dtype)
 {
     static const char names[] = "FALSE\0\0\0TRUE\0\0\0", newer[] = "FALSE\0TRUE";

@@ -1,7 +1,7 @@
 /*
- * Lays out HDF5 files: superblock of version 0, groups as symbol tables, datasets without chunks, as every version of the HDF5 library
- * reads them. Everything but the values comes first, so that a file can be written from its beginning to its end, however large its
- * values are. There are no time stamps: the same parts give the same bytes.
+ * Lays out HDF5 files: superblock of version 0, groups as symbol tables, datasets without chunks, as every version of the HDF5
+ * library reads them. Everything but the values comes first, so that a file can be written from its beginning to its end, however
+ * large its values are. There are no time stamps: the same parts give the same bytes.
  *
  * The names in the comments are those of the HDF5 File Format Specification, version 1.
  */

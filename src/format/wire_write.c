@@ -1,7 +1,7 @@
 /*
  * Messages in protobuf's wire format: a field is a key (number and type), then a number of 7 bits a byte, four bytes, or a length
- * and that many bytes. A message within a message is written in place, and moved by its length's bytes at its end. Large fields can be
- * left out as gaps, which count in the lengths.
+ * and that many bytes. A message within a message is written in place, and moved by its length's bytes at its end. Large fields can
+ * be left out as gaps, which count in the lengths.
  */
 #include "format/internal.h"
 

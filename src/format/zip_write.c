@@ -1,7 +1,7 @@
 /*
- * Writes zip files, each member from its first byte to its last, stored and without a time stamp: the same members give the same bytes.
- * A member's head, which stands before its bytes and has their checksum, is written again when the checksum is known. Numbers beyond 32
- * bits go into the fields of zip64, which are written only where they are needed.
+ * Writes zip files, each member from its first byte to its last, stored and without a time stamp: the same members give the same
+ * bytes. A member's head, which stands before its bytes and has their checksum, is written again when the checksum is known.
+ * Numbers beyond 32 bits go into the fields of zip64, which are written only where they are needed.
  */
 #include "format/internal.h"
 

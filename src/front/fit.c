@@ -1,8 +1,8 @@
 /*
- * Fits fronts in one pass over samples, as Keras's adapt: tokens by how often they occur, of equally frequent ones the last in the order
- * of bytes first; and boundaries of intervals. Memory is bounded: tokens are counted exactly up to MOST_BYTES of them; beyond that those
- * that occurred least are forgotten, which is logged with the largest count that may be missing. Tokens that no vocabulary can keep
- * (longer than LONGEST bytes, or not UTF-8) are left out, and are logged, too.
+ * Fits fronts in one pass over samples, as Keras's adapt: tokens by how often they occur, of equally frequent ones the last in the
+ * order of bytes first; and boundaries of intervals. Memory is bounded: tokens are counted exactly up to MOST_BYTES of them; beyond
+ * that those that occurred least are forgotten, which is logged with the largest count that may be missing. Tokens that no
+ * vocabulary can keep (longer than LONGEST bytes, or not UTF-8) are left out, and are logged, too.
  */
 #include "front/internal.h"
 

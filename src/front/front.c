@@ -1,6 +1,6 @@
 /*
- * Fronts: what Keras's preprocessing layers make of one sample. Every kind finds an index for each token or value, and the output mode
- * decides what becomes of the indices: they are kept, or counted in a vector. Indices that Keras drops are -1 here.
+ * Fronts: what Keras's preprocessing layers make of one sample. Every kind finds an index for each token or value, and the output
+ * mode decides what becomes of the indices: they are kept, or counted in a vector. Indices that Keras drops are -1 here.
  */
 #include "front/internal.h"
 

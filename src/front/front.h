@@ -1,8 +1,8 @@
 /*
  * front: the layers that turn text and categories into numbers, with Keras's formulas: TextVectorization, StringLookup,
- * IntegerLookup, Hashing, HashedCrossing, Discretization and CategoryEncoding. Strings are no tensors, so these layers are no operators:
- * they run on the host, sample by sample, while samples are gathered. A front is one such layer with what was fitted: a vocabulary,
- * document frequencies, boundaries. A fitted front only reads itself, so several threads may use it at once.
+ * IntegerLookup, Hashing, HashedCrossing, Discretization and CategoryEncoding. Strings are no tensors, so these layers are no
+ * operators: they run on the host, sample by sample, while samples are gathered. A front is one such layer with what was fitted: a
+ * vocabulary, document frequencies, boundaries. A fitted front only reads itself, so several threads may use it at once.
  */
 #ifndef BWI_FRONT_H
 #define BWI_FRONT_H
@@ -73,15 +73,16 @@ typedef struct bwi_front_value {
     const void *values;
 } bwi_front_value;
 
-/* Makes the values of one sample: int32 for indices, float32 for vectors, as many as bwi_front_count said. `error` receives a message if
- * that fails, on any thread. */
+/* Makes the values of one sample: int32 for indices, float32 for vectors, as many as bwi_front_count said. `error` receives a
+ * message if that fails, on any thread. */
 bw_status bwi_front_apply(const bwi_front *front, const bwi_front_value *inputs, int input_count, void *to, char *error);
 
 /* ---- Fitting ---- */
 
 typedef struct bwi_front_fitting bwi_front_fitting;
 
-/* Begins to fit a front to samples, which are then added one by one in their order. The front changes at the end, if all went well. */
+/* Begins to fit a front to samples, which are then added one by one in their order. The front changes at the end, if all went
+ * well. */
 bw_status bwi_front_fitting_open(bwi_front *front, bwi_front_fitting **fitting);
 bw_status bwi_front_fitting_add(bwi_front_fitting *fitting, const bwi_front_value *input);
 /* `name` is the layer's; what was fitted, and what was left out, is logged. */

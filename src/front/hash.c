@@ -1,7 +1,7 @@
 /*
- * The hashes that TensorFlow's string operators have, of which Keras's Hashing, HashedCrossing and lookups take remainders: Fingerprint64
- * of FarmHash (Geoff Pike, 2014), and SipHash-2-4 (Aumasson and Bernstein, 2012) where there is a salt. Values are little-endian on
- * every machine.
+ * The hashes that TensorFlow's string operators have, of which Keras's Hashing, HashedCrossing and lookups take remainders:
+ * Fingerprint64 of FarmHash (Geoff Pike, 2014), and SipHash-2-4 (Aumasson and Bernstein, 2012) where there is a salt. Values are
+ * little-endian on every machine.
  */
 #include "front/internal.h"
 

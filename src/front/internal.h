@@ -12,8 +12,8 @@ uint64_t bwi_hash_join(uint64_t hash, uint64_t other);                       /* 
 
 /* ---- tokens.c ---- */
 
-/* A token is a run of bytes of a text, or several with blanks between them (an n-gram). It is never copied: its bytes are read through
- * the standardisation, so that no token is too long for memory. */
+/* A token is a run of bytes of a text, or several with blanks between them (an n-gram). It is never copied: its bytes are read
+ * through the standardisation, so that no token is too long for memory. */
 typedef struct bwi_piece {
     const char *at, *end;
 } bwi_piece;

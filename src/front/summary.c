@@ -1,6 +1,6 @@
 /*
- * Boundaries of equally frequent intervals, as Keras's Discretization fits them: a summary of quantiles, of values and the weights they
- * stand for, which is merged with that of every further block and compressed to 1 / epsilon points.
+ * Boundaries of equally frequent intervals, as Keras's Discretization fits them: a summary of quantiles, of values and the weights
+ * they stand for, which is merged with that of every further block and compressed to 1 / epsilon points.
  */
 #include "front/internal.h"
 

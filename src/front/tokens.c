@@ -1,7 +1,7 @@
 /*
- * Cuts texts into tokens as Keras's TextVectorization does. Letters are lowered and punctuation removed in ASCII only, white space is
- * that of ASCII, and characters are those of UTF-8, where each byte that belongs to none counts as U+FFFD. Nothing is copied: the bytes of a
- * token are read from the text through the standardisation.
+ * Cuts texts into tokens as Keras's TextVectorization does. Letters are lowered and punctuation removed in ASCII only, white space
+ * is that of ASCII, and characters are those of UTF-8, where each byte that belongs to none counts as U+FFFD. Nothing is copied:
+ * the bytes of a token are read from the text through the standardisation.
  */
 #include "front/internal.h"
 
@@ -91,8 +91,8 @@ void bwi_token_copy(const bwi_token *token, char *to)
 
 /* ---- Characters ---- */
 
-/* Returns the length of the character at `at`, and whether it is UTF-8; what is not ends before the first byte that does not fit, so that
- * an unfinished character counts once. */
+/* Returns the length of the character at `at`, and whether it is UTF-8; what is not ends before the first byte that does not fit,
+ * so that an unfinished character counts once. */
 static int character(const unsigned char *at, const unsigned char *end, bool *valid)
 {
     unsigned char first = *at, low = 0x80, high = 0xBF;

@@ -97,10 +97,9 @@ struct bw_node {
     bw_node **input;
     bwi_variable **variable;
     bwi_shape shape;
-    bw_dtype dtype; /* BW_F32 or BW_I32 */
-    bw_node *mask;  /* this shape without the last axis: 1 for positions that count, 0 for others. NULL: all count */
-    bool
-        mask_taken; /* attention before it took the mask away: only layers that Keras tells masks before it runs them still see it */
+    bw_dtype dtype;    /* BW_F32 or BW_I32 */
+    bw_node *mask;     /* this shape without the last axis: 1 for positions that count, 0 for others. NULL: all count */
+    bool mask_taken;   /* attention took the mask away: only layers that Keras tells masks before it runs them see it */
     float activity[2]; /* penalties l1 sum |y| + l2 sum y^2 of a sample's values, which are added to its loss */
     int64_t block;     /* channel block of its output (kernel.h); set by the plan's lowering */
     int number;        /* position in the graph: inputs come before their users */

@@ -136,7 +136,8 @@ static int make_statistics(maker *m, const bwi_instruction *i)
     return value;
 }
 
-/* Statistics come before the pass that reads them, and lift it by a level. A view runs nothing: it is another name of its source. */
+/* Statistics come before the pass that reads them, and lift it by a level. A view runs nothing: it is another name of its
+ * source. */
 static void make_forward(maker *m, const bw_node *node)
 {
     node_facts *f = &m->facts[node->number];

@@ -1,6 +1,6 @@
 /*
- * The events of TensorBoard: messages of protobuf, written by hand, since only a few of their fields are used. Scalars, histograms and
- * images are tensors with the name of the plugin that shows them, as TensorFlow 2 writes them.
+ * The events of TensorBoard: messages of protobuf, written by hand, since only a few of their fields are used. Scalars, histograms
+ * and images are tensors with the name of the plugin that shows them, as TensorFlow 2 writes them.
  */
 #include "insight/internal.h"
 
@@ -97,7 +97,8 @@ void bwi_event_scalar(bwi_wire *to, const char *tag, int64_t step, double value)
     end_value(to, &event);
 }
 
-/* Rows of left edge, right edge and count. Edges are as numpy.linspace has them: low + k * width, and exactly the highest at the end. */
+/* Rows of left edge, right edge and count. Edges are as numpy.linspace has them: low + k * width, and exactly the highest at the
+ * end. */
 void bwi_event_histogram(bwi_wire *to, const char *tag, int64_t step, const bwi_value_range *range, double divisor, int buckets,
                          const int64_t *counts)
 {
@@ -174,8 +175,8 @@ static void put_attribute(bwi_wire *node, const char *key, const bw_layer_facts 
     bwi_wire_end(node);
 }
 
-/* The model itself is in front of each name, as in Keras's graphs, so that TensorBoard can fold it; the input of a list of layers, which
- * is no layer, gets a node. */
+/* The model itself is in front of each name, as in Keras's graphs, so that TensorBoard can fold it; the input of a list of layers,
+ * which is no layer, gets a node. */
 static bw_status put_layer(bwi_wire *graph, const bw_model *model, const char *scope, int layer)
 {
     bw_layer_facts facts;

@@ -16,8 +16,8 @@ bw_status bwi_layer_input(const bw_model *model, int layer, int input, int *from
 
 /* ---- Training on trial (trial_options.c) ---- */
 
-/* The options of a training that is only tried: without validation and callbacks, and leaving nothing behind. No file is written, no
- * checkpoint is continued. */
+/* The options of a training that is only tried: without validation and callbacks, and leaving nothing behind. No file is written,
+ * no checkpoint is continued. */
 bw_fit_options bwi_trial_options(const bw_fit_options *training);
 
 /* ---- Events of TensorBoard (events.c), each a record at the end of `to` ---- */

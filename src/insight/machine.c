@@ -1,7 +1,7 @@
 /*
  * What this machine can do at best, measured once and kept in the user's cache folder: a file for each processor, number of cores,
- * instruction set and version, since a home folder may be shared by machines. Nothing about that file is a failure: if it is missing,
- * damaged or cannot be written, the machine is measured.
+ * instruction set and version, since a home folder may be shared by machines. Nothing about that file is a failure: if it is
+ * missing, damaged or cannot be written, the machine is measured.
  */
 #include "insight/internal.h"
 
@@ -196,8 +196,8 @@ static bw_status find(bw_context *own, bw_context *measures, bw_machine *machine
     return status;
 }
 
-/* A context of its own has a worker for every core, whatever the caller's, and keeps the failures that are none to itself. Only where the
- * caller's has all these workers already, they measure: with more threads than cores, threads sleep while they wait. */
+/* A context of its own has a worker for every core, whatever the caller's, and keeps the failures that are none to itself. Only
+ * where the caller's has all these workers already, they measure: with more threads than cores, threads sleep while they wait. */
 static bw_status find_alone(bw_context *ctx, bw_machine *machine)
 {
     if (!machine) {

@@ -1,7 +1,7 @@
 /*
- * TensorBoard as an onlooker of bw_fit: event files with Keras's names in train/ and validation/, and hyperparameters beside them. Events
- * are collected and added to their file at the end of each epoch, so a run that is killed can be read up to there. Nothing here fails a
- * training that runs: the first write that fails is logged, and then nothing more is written.
+ * TensorBoard as an onlooker of bw_fit: event files with Keras's names in train/ and validation/, and hyperparameters beside them.
+ * Events are collected and added to their file at the end of each epoch, so a run that is killed can be read up to there. Nothing
+ * here fails a training that runs: the first write that fails is logged, and then nothing more is written.
  */
 #include "insight/internal.h"
 
@@ -308,7 +308,8 @@ static void add_columns(board *b, const bw_progress *progress)
     bwi_event_scalar(&train->events, "epoch_learning_rate", progress->epoch, bw_learning_rate(b->model));
 }
 
-/* Memory, and what the ledger knows so far: the share of the time in which workers computed, and that in which they waited for data. */
+/* Memory, and what the ledger knows so far: the share of the time in which workers computed, and that in which they waited for
+ * data. */
 static void add_resources(board *b, const bw_progress *progress)
 {
     bwi_wire *events = &find_stream(b, "train")->events;

@@ -33,8 +33,8 @@ static int row_of(const bw_event *event, int workers)
                                             : FIRST_WORKER + event->worker;
 }
 
-/* Perfetto cuts microseconds to whole nanoseconds, times and durations apart, and drops an event that then ends after the one around it.
- * So both are whole nanoseconds here, and a quarter of one keeps them from being cut to the one before. */
+/* Perfetto cuts microseconds to whole nanoseconds, times and durations apart, and drops an event that then ends after the one
+ * around it. So both are whole nanoseconds here, and a quarter of one keeps them from being cut to the one before. */
 static void put_time(bwi_json_writer *json, const char *key, int64_t nanoseconds)
 {
     bwi_json_put_real(json, key, ((double)nanoseconds + 0.25) * 1e-3);

@@ -1,8 +1,8 @@
 /*
- * Predicts how long a step would take on other hardware, from what was measured. Every part of the profile is bound by computing or by
- * memory, and is shared by the workers as tiles, as blocks, or not at all. With w workers a part of s seconds takes s / w where it is
- * shared evenly; tiles cannot be cut, so the worker with the most of them decides; everything else waits for one worker. What the rule
- * does not explain of the measured step stays as it is, so that the same hardware gives what was measured.
+ * Predicts how long a step would take on other hardware, from what was measured. Every part of the profile is bound by computing or
+ * by memory, and is shared by the workers as tiles, as blocks, or not at all. With w workers a part of s seconds takes s / w where
+ * it is shared evenly; tiles cannot be cut, so the worker with the most of them decides; everything else waits for one worker. What
+ * the rule does not explain of the measured step stays as it is, so that the same hardware gives what was measured.
  */
 #include "insight/internal.h"
 
@@ -15,8 +15,8 @@ enum { MANY_LANES = 8 };
 /* A step that waits for data less than this share of its time is not held up by it. */
 static const double HELD_UP = 0.01;
 
-/* The largest share of the samples that one of the workers gets, if each takes the next lane when it is done. Tile t belongs to lane t
- * mod lanes, and only the last tile has fewer samples. */
+/* The largest share of the samples that one of the workers gets, if each takes the next lane when it is done. Tile t belongs to
+ * lane t mod lanes, and only the last tile has fewer samples. */
 static double largest_share(const bwi_sharing *s, int workers)
 {
     int64_t samples = (int64_t)(s->samples + 0.5), tiles = (samples + s->tile - 1) / s->tile;
@@ -46,8 +46,8 @@ static double largest_share(const bwi_sharing *s, int workers)
     return most / (double)samples;
 }
 
-/* How many times as much as one core that many do together, as measured and, between the measured numbers of cores, along a line. Beyond
- * the machine's own cores each further one computes as much as each of these, but all share one memory. */
+/* How many times as much as one core that many do together, as measured and, between the measured numbers of cores, along a line.
+ * Beyond the machine's own cores each further one computes as much as each of these, but all share one memory. */
 static bw_growth growth_of(const bw_machine *m, int workers)
 {
     const bw_growth *last = &m->growth[m->growths - 1];
@@ -65,8 +65,8 @@ static bw_growth growth_of(const bw_machine *m, int workers)
                        .bandwidth = from.bandwidth + part * (to.bandwidth - from.bandwidth)};
 }
 
-/* What one of the workers can do. Where growth is not known since other programs took the cores, the limits of all of them say more about
- * these programs. */
+/* What one of the workers can do. Where growth is not known since other programs took the cores, the limits of all of them say more
+ * about these programs. */
 static double compute_rate(const bw_machine *m, int workers)
 {
     if (m->growths > 0) {
@@ -98,8 +98,8 @@ static double share_of(const bwi_measured_step *step, const bwi_measured_part *p
     return part->way == BWI_WAY_TILES ? largest_share(&step->sharing, workers) : part->way == BWI_WAY_BLOCKS ? 1.0 / workers : 1;
 }
 
-/* Adds what a part takes with that many workers to what bounds it; the time in which others wait for one is serial, and that one is not
- * slowed by them. */
+/* Adds what a part takes with that many workers to what bounds it; the time in which others wait for one is serial, and that one is
+ * not slowed by them. */
 static void add_part(bw_prediction *sum, const bwi_measured_step *step, const bwi_measured_part *part, const bw_machine *m,
                      const bw_hardware *to, int workers)
 {
@@ -114,8 +114,8 @@ static void add_part(bw_prediction *sum, const bwi_measured_step *step, const bw
     sum->serial += seconds * share - even;
 }
 
-/* A worker fetches the weights that others have updated and the lanes that others have filled, as far as it adds them up; and its own
- * weights and lanes again, since others have read them. */
+/* A worker fetches the weights that others have updated and the lanes that others have filled, as far as it adds them up; and its
+ * own weights and lanes again, since others have read them. */
 static double exchange(const bwi_sharing *s, const bw_machine *m, int workers)
 {
     int64_t tiles = ((int64_t)(s->samples + 0.5) + s->tile - 1) / s->tile, lanes = tiles < s->lanes ? tiles : s->lanes;

@@ -76,8 +76,8 @@ static size_t thin_scratch_bytes(const bwi_conv_pool *k)
     return bwi_size_align(bytes, BWI_CACHE_LINE);
 }
 
-/* Pooling needs whole blocks. Elsewhere channels are filled up to 16 and outputs to patches of 4x4, all of which is computed: at most
- * half of it for nothing. */
+/* Pooling needs whole blocks. Elsewhere channels are filled up to 16 and outputs to patches of 4x4, all of which is computed: at
+ * most half of it for nothing. */
 static bool winograd_fits(const bwi_conv_pool *k)
 {
     int64_t in = bwi_winograd_channels(k->x.c), out = bwi_winograd_channels(k->y.c);

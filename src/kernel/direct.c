@@ -1,8 +1,8 @@
 /*
  * direct: convolutions by their definition, for builds without oneDNN (BW_ONEDNN=OFF) and as the way in for porters. Plain C:
- * images are channels-last, weights are in Keras's order (kd, kh, kw, in/groups, out), and the innermost loop goes over channels that
- * lie side by side, which compilers make vectors of. Backward data reads the weights as (kd, kh, kw, out, in/groups), for the same
- * reason.
+ * images are channels-last, weights are in Keras's order (kd, kh, kw, in/groups, out), and the innermost loop goes over channels
+ * that lie side by side, which compilers make vectors of. Backward data reads the weights as (kd, kh, kw, out, in/groups), for the
+ * same reason.
  *
  * Every sum has one order, that of the loops, and samples do not share any: results do not depend on the tile.
  */
@@ -169,8 +169,8 @@ static void reorder_backward(const bwi_conv *conv, const float *packed, float *b
     }
 }
 
-/* One place of the kernel over one output position: the channels of an input position, those of the output position, and the weights
- * of that place. */
+/* One place of the kernel over one output position: the channels of an input position, those of the output position, and the
+ * weights of that place. */
 typedef void (*place_function)(const bwi_conv_shape *s, float *src, float *dst, float *weights);
 
 static void forward_at(const bwi_conv_shape *s, float *restrict src, float *restrict dst, float *restrict weights)

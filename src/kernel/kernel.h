@@ -1,7 +1,8 @@
 /*
  * kernel: the arithmetic of Batchwise. Each hand-written kernel is written once and compiled for AVX-512, AVX2 and any processor
- * (kernels_avx512.c, kernels_avx2.c, kernels_neon.c, kernels_portable.c); the best table that the CPU can run is chosen at run time. reference.c
- * holds a slow and obvious version of each, which tests compare with. kernel/onednn is the only folder that includes oneDNN.
+ * (kernels_avx512.c, kernels_avx2.c, kernels_neon.c, kernels_portable.c); the best table that the CPU can run is chosen at run
+ * time. reference.c holds a slow and obvious version of each, which tests compare with. kernel/onednn is the only folder that
+ * includes oneDNN.
  *
  * Only kernels dereference tensors. Activations are float32 images of n samples in the layout [n][ceil(c/block)][h][w][block]:
  * block == c is channels-last (Keras's order), block == 1 is channels-first, and 8 or 16 suit vector units. The channels that fill
@@ -21,16 +22,17 @@ typedef struct bwi_pool_window {
 /* What follows a convolution in the same pass. Pooling is 2x2, with stride 2 and no padding. */
 typedef enum bwi_conv_then { BWI_THEN_POOL, /* ReLU and max pooling */ BWI_THEN_RELU, BWI_THEN_NOTHING } bwi_conv_then;
 
-/* A convolution with stride 1 and a bias, and what follows; only winograd has anything but pooling. x is the convolution's input, y the
- * last output, in any block. winograd takes the table's blocks or multiples of them, and without pooling gives them; the others take
- * channels-last. */
+/* A convolution with stride 1 and a bias, and what follows; only winograd has anything but pooling. x is the convolution's input, y
+ * the last output, in any block. winograd takes the table's blocks or multiples of them, and without pooling gives them; the others
+ * take channels-last. */
 typedef struct bwi_conv_pool {
     bwi_image x, y;
     int64_t kh, kw, pad_top, pad_left, pad_bottom, pad_right;
     bwi_conv_then then;
 } bwi_conv_pool;
 
-/* The kernel of a convolution by hand, mostly a depthwise one, which slides over an image. As in Keras, a dilation of 1 means none. */
+/* The kernel of a convolution by hand, mostly a depthwise one, which slides over an image. As in Keras, a dilation of 1 means
+ * none. */
 typedef struct bwi_depthwise {
     bwi_pool_window window;
     int64_t dilation_h, dilation_w;
@@ -166,8 +168,8 @@ typedef struct bwi_convolution_kernels bwi_convolution_kernels;
 
 enum { BWI_FETCHED = 2, BWI_LIMIT_SUMS = 12 };
 
-/* Gradient sums below this move no weight and no slot of an ordinary optimizer out of a float's range; larger ones are looked at before
- * they do. */
+/* Gradient sums below this move no weight and no slot of an ordinary optimizer out of a float's range; larger ones are looked at
+ * before they do. */
 #define BWI_MODERATE 0x1p48
 
 struct bwi_kernels {
@@ -210,8 +212,8 @@ struct bwi_kernels {
 
     /* Recurrent layers over whole sequences. y is [n][steps][units], or [n][units] without `sequences`. recurrent_turn transposes
      * the weights for backward. recurrent_backward turns what forward kept into differences, which the other two read:
-     * recurrent_data gives dx, shaped like x, and recurrent_weights the gradients of the weights, as packed, and of the bias (may be
-     * NULL), each overwritten or added to. */
+     * recurrent_data gives dx, shaped like x, and recurrent_weights the gradients of the weights, as packed, and of the bias (may
+     * be NULL), each overwritten or added to. */
     void (*recurrent_forward)(const bwi_recurrent *k, const bwi_recurrent_memory *m, float *y);
     void (*recurrent_turn)(bwi_cell cell, int64_t units, const float *weights, float *turned);
     void (*recurrent_backward)(const bwi_recurrent *k, const bwi_recurrent_memory *m, const float *dy);
@@ -268,8 +270,9 @@ struct bwi_kernels {
     void (*depthwise_backward_weights)(const bwi_image *x_image, const bwi_image *y_image, const bwi_depthwise *k, const float *x,
                                        const float *dy, float *dw, float *db, bool accumulate);
 
-    /* The difference of a convolution's weights, where both images have the same block, a multiple of 4, and the weights lie in squares:
-     * [out / block][in / block][kh][kw][block of inputs][block of outputs]. dw is overwritten, or added to if `accumulate`. */
+    /* The difference of a convolution's weights, where both images have the same block, a multiple of 4, and the weights lie in
+     * squares: [out / block][in / block][kh][kw][block of inputs][block of outputs]. dw is overwritten, or added to if
+     * `accumulate`. */
     void (*conv_weights)(const bwi_image *x_image, const bwi_image *y_image, const bwi_depthwise *k, const float *x,
                          const float *dy, float *dw, bool accumulate);
     /* The sums of each channel over all pixels and samples. */
@@ -378,8 +381,8 @@ struct bwi_kernels {
 /* The table of this context: the one that its instruction_set names, or $BATCHWISE_ISA, or the best that this CPU runs. NULL and
  * a message if the name is unknown or the set not available here. Also limits oneDNN to that set. */
 const bwi_kernels *bwi_kernels_of(bw_context *ctx);
-/* The table with this name: "avx512", "avx2", "neon", "portable", or one that was added. NULL if it is unknown or not available on this
- * CPU. */
+/* The table with this name: "avx512", "avx2", "neon", "portable", or one that was added. NULL if it is unknown or not available on
+ * this CPU. */
 const bwi_kernels *bwi_kernels_by_name(const char *name);
 /* Adds the table of another device, which is kept and can then be chosen by its name. To be called before the first context is
  * opened. False if the name is taken, or if there are too many tables. */
@@ -423,8 +426,8 @@ struct bwi_packing_kernels {
     /* Gives `count` of the values in Keras's order, from the one at `first` on. */
     void (*dense_unpack)(int64_t in, int64_t out, const float *packed, int64_t first, int64_t count, float *keras_order);
 
-    /* Recurrent weights, in Keras [units][gates * units], are stored as dense weights; BWI_CELL_GRU's as two, of which the second has
-     * the last gate. */
+    /* Recurrent weights, in Keras [units][gates * units], are stored as dense weights; BWI_CELL_GRU's as two, of which the second
+     * has the last gate. */
     int64_t (*recurrent_floats)(bwi_cell cell, int64_t units);
     int64_t (*recurrent_turned)(bwi_cell cell, int64_t units); /* floats that recurrent_turn makes */
     int64_t (*recurrent_kept)(const bwi_recurrent *k);

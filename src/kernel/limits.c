@@ -1,7 +1,8 @@
 /*
  * Measures what the machine can do at best: arithmetic in registers, memory, the nearest caches, and how long workers take to meet.
- * Each is measured in rounds of a tenth of a millisecond in which all workers begin and end together, and the best round counts, since
- * anything else that runs on the machine only adds time. What is a comparison is measured differently: repeatedly, and most repeats count.
+ * Each is measured in rounds of a tenth of a millisecond in which all workers begin and end together, and the best round counts,
+ * since anything else that runs on the machine only adds time. What is a comparison is measured differently: repeatedly, and most
+ * repeats count.
  */
 #include "kernel/internal.h"
 
@@ -99,8 +100,8 @@ static double cpu_seconds(void)
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* The seconds of the best round of work on that many workers, which is made `times` times in a round. All of them together need more
- * time, since a round counts only if none of them is disturbed. */
+/* The seconds of the best round of work on that many workers, which is made `times` times in a round. All of them together need
+ * more time, since a round counts only if none of them is disturbed. */
 static double best_round(limits_run *run, int workers, bwi_work work, int times)
 {
     double best = HUGE_VAL, begin = bwi_now(), last = begin, used = cpu_seconds(), enough = workers > 1 ? 2 * SECONDS : SECONDS;
@@ -168,8 +169,8 @@ static int by_size(const void *a, const void *b)
     return *x < *y ? -1 : *x > *y;
 }
 
-/* What exchanging adds to a round, in most repeats: now and then it adds next to nothing, which no step can count on. It is no faster than a
- * core's own caches. */
+/* What exchanging adds to a round, in most repeats: now and then it adds next to nothing, which no step can count on. It is no
+ * faster than a core's own caches. */
 static double exchange_rate(limits_run *run, const bw_machine *machine, int cores)
 {
     double added[REPEATS];
@@ -182,8 +183,9 @@ static double exchange_rate(limits_run *run, const bw_machine *machine, int core
     return rate < machine->cache_bandwidth ? rate : machine->cache_bandwidth;
 }
 
-/* Of several repeats the third quartile counts: a virtual machine's cores may be slower for a while without anybody here being able to see
- * it, and a repeat in which the single core was disturbed promises too much. Unless most repeats agree, they are called unsteady. */
+/* Of several repeats the third quartile counts: a virtual machine's cores may be slower for a while without anybody here being able
+ * to see it, and a repeat in which the single core was disturbed promises too much. Unless most repeats agree, they are called
+ * unsteady. */
 double bwi_growth_of_repeats(double *ratios, int repeats, int cores, bool *unsteady)
 {
     qsort(ratios, (size_t)repeats, sizeof *ratios, by_size);
@@ -193,8 +195,9 @@ double bwi_growth_of_repeats(double *ratios, int repeats, int cores, bool *unste
     return high;
 }
 
-/* A step takes as long as its slowest worker, over and over, so here means count and not the best round. Whatever else the machine does
- * comes and goes: every number of cores is compared with one core in the same repeat. Memory is never steady; cores should be. */
+/* A step takes as long as its slowest worker, over and over, so here means count and not the best round. Whatever else the
+ * machine does comes and goes: every number of cores is compared with one core in the same repeat. Memory is never steady; cores
+ * should be. */
 static void measure_growth(limits_run *run, bw_growth *growth, int count, bwi_work work, size_t place)
 {
     double ratios[BW_MOST_GROWTHS][REPEATS];

@@ -1,8 +1,8 @@
 /*
  * AdaptiveAveragePooling and AdaptiveMaxPooling in one, two or three dimensions: the output has the given extents, and place i of n
  * stands for the input from floor(i in / n) up to ceil((i + 1) in / n). Where n divides the extent all windows are alike, and an
- * ordinary pool along that axis computes them; elsewhere each window is cut out, reduced and joined with the others. Axes are pooled
- * one after the other, the last one first.
+ * ordinary pool along that axis computes them; elsewhere each window is cut out, reduced and joined with the others. Axes are
+ * pooled one after the other, the last one first.
  */
 #include "layer/internal.h"
 

@@ -1,8 +1,8 @@
 /*
- * MultiHeadAttention, GroupQueryAttention, Attention and AdditiveAttention. The first two project query, key and value by dense nodes,
- * whose kernels are Keras's (in, heads, width), and the attention's output by another one; heads lie side by side, so nothing is
- * transposed. Inputs are query, value, key and a mask of pairs; the value is the query if there is no other input, and the key is
- * the value.
+ * MultiHeadAttention, GroupQueryAttention, Attention and AdditiveAttention. The first two project query, key and value by dense
+ * nodes, whose kernels are Keras's (in, heads, width), and the attention's output by another one; heads lie side by side, so
+ * nothing is transposed. Inputs are query, value, key and a mask of pairs; the value is the query if there is no other input, and
+ * the key is the value.
  */
 #include "layer/internal.h"
 
@@ -162,7 +162,8 @@ typedef struct projecting {
     bwi_shape output; /* ndim 0: the query's width */
 } projecting;
 
-/* A dense node with a kernel (in..., out...) and a bias (out...), in a group of the layer's; `in` of the kernel's axes are inputs. */
+/* A dense node with a kernel (in..., out...) and a bias (out...), in a group of the layer's; `in` of the kernel's axes are
+ * inputs. */
 static bw_node *project(const projecting *p, bwi_graph *graph, bw_node *x, const char *part, const bwi_shape *kernel_shape, int in)
 {
     const bwi_layer *layer = p->layer;

@@ -41,9 +41,8 @@ static bwi_variable *moving(bwi_graph *graph, const bwi_layer *layer, const char
                               shape->extent[0]);
 }
 
-/* The variables are in Keras's order: gamma, beta, moving mean, moving variance. The op takes the last axis, so another one is moved
- * there, and back. A frozen layer normalises by its moving
- * statistics even in training. */
+/* The variables are in Keras's order: gamma, beta, moving mean, moving variance. The op takes the last axis, so another one is
+ * moved there, and back. A frozen layer normalises by its moving statistics even in training. */
 static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
 {
     (void)input_count;

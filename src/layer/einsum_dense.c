@@ -1,7 +1,7 @@
 /*
- * EinsumDense, where its equation is that of a dense layer over several axes: the input's last axes are the kernel's first ones, the
- * kernel's others are the output's last, and nothing changes its place: "abc,cd->abd", "abcd,cde->abe", "...x,xyz->...yz". The bias has
- * all of the kernel's own axes, or there is none.
+ * EinsumDense, where its equation is that of a dense layer over several axes: the input's last axes are the kernel's first ones,
+ * the kernel's others are the output's last, and nothing changes its place: "abc,cd->abd", "abcd,cde->abe", "...x,xyz->...yz". The
+ * bias has all of the kernel's own axes, or there is none.
  */
 #include "layer/internal.h"
 
@@ -36,8 +36,8 @@ typedef struct equation {
     const char *own; /* letters of the kernel's own axes */
 } equation;
 
-/* Tries how many axes are summed over: the input's last ones must be the kernel's first, its others the result's first, and the kernel's
- * others the result's last. False if the equation is another one. */
+/* Tries how many axes are summed over: the input's last ones must be the kernel's first, its others the result's first, and the
+ * kernel's others the result's last. False if the equation is another one. */
 static bool read_equation(const char *text, equation *e)
 {
     const char *comma = strchr(text, ','), *arrow = strstr(text, "->");

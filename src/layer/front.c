@@ -1,7 +1,8 @@
 /*
  * Layers for text and categories: TextVectorization, StringLookup, IntegerLookup, Hashing, HashedCrossing, Discretization and
- * CategoryEncoding. Each is a front (src/front), which works on the host while samples are gathered; what it makes is an input of the
- * graph, by the layer's name. So it takes inputs of the model, or what another such layer makes of them, and nothing that is computed.
+ * CategoryEncoding. Each is a front (src/front), which works on the host while samples are gathered; what it makes is an input of
+ * the graph, by the layer's name. So it takes inputs of the model, or what another such layer makes of them, and nothing that is
+ * computed.
  */
 #include "layer/internal.h"
 

@@ -1,5 +1,5 @@
-/* Finds the layers for text and categories of a model, and what they take: from the list of layers, or from the uses of a model made by
- * calls. */
+/* Finds the layers for text and categories of a model, and what they take: from the list of layers, or from the uses of a model
+ * made by calls. */
 #include "layer/internal.h"
 
 bool bwi_model_has_fronts(const bw_model *model)

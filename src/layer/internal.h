@@ -85,7 +85,8 @@ uint64_t bwi_layer_stream(const bwi_layer *layer, const bwi_graph *graph, const 
  * there are neither one nor two. */
 bool bwi_layer_pair(bwi_graph *graph, const bwi_layer *layer, int argument, const int64_t *standard, int64_t pair[2]);
 /* Reads sizes along the height and the width of an image (three axes), as bwi_layer_pair does, or the one size along the length
- * of a sequence (two axes), whose height gets 1; of a volume (four axes) there is a third size, the depth, which files have first. */
+ * of a sequence (two axes), whose height gets 1; of a volume (four axes) there is a third size, the depth, which files have
+ * first. */
 bool bwi_layer_sizes(bwi_graph *graph, const bwi_layer *layer, int ndim, int argument, const int64_t *standard, int64_t *sizes);
 /* False, after a message, unless x is a sequence (length, channels), an image (height, width, channels) or a volume. */
 bool bwi_layer_expect(bwi_graph *graph, const bwi_layer *layer, const bw_node *x, int ndim);

@@ -42,8 +42,8 @@ bool bwi_term_resembles(const bwi_term *term, const char *word);
 
 /* ---- Arguments ---- */
 
-/* BWI_INTS is one number, or a list (of lists) of them, flattened; None in a list is -1. BWI_FLOATS is one number or a list of them.
- * BWI_CALL is a word or a call, kept as text. */
+/* BWI_INTS is one number, or a list (of lists) of them, flattened; None in a list is -1. BWI_FLOATS is one number or a list of
+ * them. BWI_CALL is a word or a call, kept as text. */
 typedef enum bwi_kind { BWI_INT, BWI_FLOAT, BWI_BOOL, BWI_TEXT, BWI_INTS, BWI_FLOATS, BWI_CALL } bwi_kind;
 
 typedef struct bwi_argument {

@@ -264,7 +264,8 @@ static bwi_term in_keras_order(const bwi_layer_row *row, const bwi_term *term, c
     return named;
 }
 
-/* Reads a layer within another one: the first by position, or one by name. Recursion is safe, because the parser bounds the depth. */
+/* Reads a layer within another one: the first by position, or one by name. Recursion is safe, because the parser bounds the
+ * depth. */
 static bw_status read_inner(bw_model *model, bwi_layer *layer, const bwi_term *item, int position, bool *taken)
 {
     bool second = labelled(item, "backward_layer") && strcmp(layer->row->class_name, "Bidirectional") == 0;

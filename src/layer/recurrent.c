@@ -1,7 +1,7 @@
 /*
- * SimpleRNN, LSTM and GRU: a dense node multiplies the inputs of all steps with the kernel, and a recurrent node takes the steps. The
- * variables are Keras's: kernel (in, gates * units), recurrent_kernel (units, gates * units) and a bias, which is the dense node's,
- * except in a GRU that resets after the product: there it is (2, gates * units) and the recurrent node's.
+ * SimpleRNN, LSTM and GRU: a dense node multiplies the inputs of all steps with the kernel, and a recurrent node takes the steps.
+ * The variables are Keras's: kernel (in, gates * units), recurrent_kernel (units, gates * units) and a bias, which is the dense
+ * node's, except in a GRU that resets after the product: there it is (2, gates * units) and the recurrent node's.
  *
  * An RNN has a cell, which has the arguments of one of these layers that concern a step, and becomes that layer.
  *

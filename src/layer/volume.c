@@ -1,8 +1,8 @@
 /*
  * Pooling, padding, cropping and upsampling of volumes (depth, height, width, channels), such as the frames of a video. Each goes
  * axis by axis, so two nodes on images do it: one that looks at the width alone, with all rows of all frames as the height, and one
- * that looks at depth and height, with whole rows as channels. Maxima look at the width first, so that the first of equals in the order of
- * memory wins, as in Keras.
+ * that looks at depth and height, with whole rows as channels. Maxima look at the width first, so that the first of equals in the
+ * order of memory wins, as in Keras.
  */
 #include "layer/internal.h"
 

@@ -1,6 +1,6 @@
 /*
- * Bidirectional and TimeDistributed, which hold other layers. An inner layer is built as part of the outer one: its nodes have the outer
- * layer's name, and its variables that name, a part's name and their own.
+ * Bidirectional and TimeDistributed, which hold other layers. An inner layer is built as part of the outer one: its nodes have the
+ * outer layer's name, and its variables that name, a part's name and their own.
  */
 #include "layer/internal.h"
 

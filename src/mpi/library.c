@@ -1,6 +1,6 @@
 /*
- * libbatchwise_mpi: the table of mpi.h, for the MPI whose compiler made this file. Errors are returned, since a library must not end
- * the program of its user. Threads: MPI_THREAD_SERIALIZED is asked for; where there is less, `threads` says so.
+ * libbatchwise_mpi: the table of mpi.h, for the MPI whose compiler made this file. Errors are returned, since a library must not
+ * end the program of its user. Threads: MPI_THREAD_SERIALIZED is asked for; where there is less, `threads` says so.
  */
 #include "mpi/mpi.h"
 

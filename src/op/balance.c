@@ -1,7 +1,8 @@
 /*
- * balance: one loss among several that are not divided by the same number. The gradients of a window are divided once, by its N samples;
- * where this loss is to be divided by D, the sum over the batch of each sample's mean weight, it is multiplied by N / D before, and
- * where it is a sum, by N. D is known only when all tiles have passed. Inputs: the loss, and the weights unless it is a sum.
+ * balance: one loss among several that are not divided by the same number. The gradients of a window are divided once, by its N
+ * samples; where this loss is to be divided by D, the sum over the batch of each sample's mean weight, it is multiplied by N / D
+ * before, and where it is a sum, by N. D is known only when all tiles have passed. Inputs: the loss, and the weights unless it is a
+ * sum.
  */
 #include "op/internal.h"
 

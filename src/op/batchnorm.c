@@ -240,9 +240,9 @@ const bwi_op bwi_op_batchnorm_frozen = {.name = "batchnorm_frozen",
                                         .forward = inference,
                                         .backward = frozen_backward};
 
-/* ---- Ghost: statistics of fixed groups of samples, in the order of the batch. A group lies within a tile; what is left at the end of
- * a batch forms groups of powers of two, as its tiles do, so that no group depends on the tile. The moving values change once per
- * update, by the means over groups, weighted by their samples. Statistics are computed again where they are needed. ---- */
+/* ---- Ghost: statistics of fixed groups of samples, in the order of the batch. A group lies within a tile; what is left at the end
+ * of a batch forms groups of powers of two, as its tiles do, so that no group depends on the tile. The moving values change once
+ * per update, by the means over groups, weighted by their samples. Statistics are computed again where they are needed. ---- */
 
 /* What belongs to one group, in the scratch memory. */
 typedef struct group {

@@ -1,9 +1,9 @@
 /*
- * conv2d and conv3d, by the device's convolution (oneDNN on the host). Variables: kernel (kd, kh, kw, in/groups, filters), stored in the layout
- * that the convolution prefers, and bias if there is one. A prototype for one sample, made when the model is built, fixes all
- * layouts; every other number of samples follows it. A sequence (length, channels) is an image of height 1 with the kernel (kw,
- * in/groups, filters). A depthwise kernel (kh, kw, in, multiplier) has the order in memory of groups = in, filters = in *
- * multiplier.
+ * conv2d and conv3d, by the device's convolution (oneDNN on the host). Variables: kernel (kd, kh, kw, in/groups, filters), stored
+ * in the layout that the convolution prefers, and bias if there is one. A prototype for one sample, made when the model is built,
+ * fixes all layouts; every other number of samples follows it. A sequence (length, channels) is an image of height 1 with the
+ * kernel (kw, in/groups, filters). A depthwise kernel (kh, kw, in, multiplier) has the order in memory of groups = in, filters = in
+ * * multiplier.
  */
 #include "op/internal.h"
 

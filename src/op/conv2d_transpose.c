@@ -1,7 +1,8 @@
 /*
- * conv2d_transpose and conv3d_transpose: the transpose of a convolution, that is its backward pass, whose backward pass is then the convolution itself. The
- * convolution takes this op's output as its src and gives this op's input as its dst, so that Keras's kernel (kd, kh, kw, filters, in) is
- * that of the convolution. Variable: the kernel, stored as the convolution prefers it. A sequence is an image of height 1.
+ * conv2d_transpose and conv3d_transpose: the transpose of a convolution, that is its backward pass, whose backward pass is then the
+ * convolution itself. The convolution takes this op's output as its src and gives this op's input as its dst, so that Keras's
+ * kernel (kd, kh, kw, filters, in) is that of the convolution. Variable: the kernel, stored as the convolution prefers it. A
+ * sequence is an image of height 1.
  */
 #include "op/internal.h"
 

@@ -1,10 +1,11 @@
 /*
- * A convolution, its bias, and ReLU and 2x2 pooling in one pass, or ReLU, or nothing. Attributes and variables are the convolution's.
+ * A convolution, its bias, and ReLU and 2x2 pooling in one pass, or ReLU, or nothing. Attributes and variables are the
+ * convolution's.
  *
  * conv_relu_maxpool is for images with few channels (the first layer of most networks); thin_relu_maxpool is the same, but the
- * forward pass of a 3x3 kernel uses Winograd's algorithm; winograd_relu_maxpool, winograd_relu and winograd are for 3x3 kernels and many
- * channels. The weights are rearranged for the kernels once per update; a tile's gradient is put back into the order in which the
- * variable is stored.
+ * forward pass of a 3x3 kernel uses Winograd's algorithm; winograd_relu_maxpool, winograd_relu and winograd are for 3x3 kernels and
+ * many channels. The weights are rearranged for the kernels once per update; a tile's gradient is put back into the order in which
+ * the variable is stored.
  */
 #include "op/internal.h"
 

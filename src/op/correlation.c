@@ -1,6 +1,6 @@
 /*
- * correlation: sums[0] adds the correlations of the rows of prediction and target, sums[1] the weights. Inputs: prediction, target, and
- * optionally weights.
+ * correlation: sums[0] adds the correlations of the rows of prediction and target, sums[1] the weights. Inputs: prediction, target,
+ * and optionally weights.
  */
 #include "op/internal.h"
 

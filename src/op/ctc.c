@@ -1,7 +1,7 @@
 /*
- * ctc: connectionist temporal classification, one number per sample: -log of the probability that an output (times, classes) of logits
- * spells the labels, with blanks (class 0) and repetitions anywhere. Inputs: logits; class numbers (length), where 0 fills up shorter
- * ones; and optionally a weight for each sample. Forward keeps the gradient for backward.
+ * ctc: connectionist temporal classification, one number per sample: -log of the probability that an output (times, classes) of
+ * logits spells the labels, with blanks (class 0) and repetitions anywhere. Inputs: logits; class numbers (length), where 0 fills
+ * up shorter ones; and optionally a weight for each sample. Forward keeps the gradient for backward.
  */
 #include "op/internal.h"
 

@@ -166,9 +166,9 @@ static double fill_staging(const bwi_call *call, void *staging)
                                               staging);
 }
 
-/* Adds the tiles' gradients of a block, those of a lane one after another, the lanes as a binary tree: after lane l, two finished sums
- * become one for each of the 1 bits in which l ends. The result is the first of the sums. `first` is the block's first
- * row; below 0, the biases are meant. While the last tile is added, what is read next (`ahead`, or NULL) is fetched. */
+/* Adds the tiles' gradients of a block, those of a lane one after another, the lanes as a binary tree: after lane l, two finished
+ * sums become one for each of the 1 bits in which l ends. The result is the first of the sums. `first` is the block's first row;
+ * below 0, the biases are meant. While the last tile is added, what is read next (`ahead`, or NULL) is fetched. */
 static void sum_tiles(const bwi_deferred_tile *tiles, int count, int lanes, int64_t panel, int64_t first, int64_t rows,
                       const void *const *ahead, void *sums)
 {

@@ -1,6 +1,6 @@
 /*
- * graded_loss: a loss with several parameters (bwi_graded in kernel/loops/loss.h), one number per sample. Inputs: prediction, target
- * (class numbers for the generalised crossentropy), and optionally weights.
+ * graded_loss: a loss with several parameters (bwi_graded in kernel/loops/loss.h), one number per sample. Inputs: prediction,
+ * target (class numbers for the generalised crossentropy), and optionally weights.
  */
 #include "op/internal.h"
 

@@ -1,6 +1,6 @@
 /*
- * A class of the targets that does not count (ignore_class): ignored_mask is 1 for each label that counts, 0 for others; ignored_labels
- * has class 0 in the place of those, which may lie outside the output's classes.
+ * A class of the targets that does not count (ignore_class): ignored_mask is 1 for each label that counts, 0 for others;
+ * ignored_labels has class 0 in the place of those, which may lie outside the output's classes.
  */
 #include "op/op.h"
 

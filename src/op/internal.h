@@ -53,8 +53,8 @@ static inline int bwi_conv2d_axis(const bwi_shape *shape, int i)
 /* The extents of a volume; images have the depth 1, sequences the height 1 as well. */
 void bwi_conv_extents_of(const bwi_shape *shape, int64_t *d, int64_t *h, int64_t *w, int64_t *c);
 
-/* What conv2d, conv3d and their transposes share (convolution.c). An input must be a volume if the kernel has a depth, and otherwise an
- * image or, with a kernel of height 1, a sequence. */
+/* What conv2d, conv3d and their transposes share (convolution.c). An input must be a volume if the kernel has a depth, and
+ * otherwise an image or, with a kernel of height 1, a sequence. */
 bw_status bwi_conv_op_expect(bwi_graph *graph, const bw_node *node, const int64_t kernel[3]);
 /* Stores the weights, variable 0 of the node, as the device's convolution of one sample prefers them. */
 bw_status bwi_conv_op_pack(bw_context *ctx, const bw_node *node, const bwi_conv_shape *one_sample);

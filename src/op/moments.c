@@ -1,7 +1,7 @@
 /*
- * moments: what a Normalization layer is fitted by. For each of its means the sum over the batch of x - mean, and behind all of these
- * the sums of (x - mean)^2: differences from a mean that is nearly right stay exact where values are large and vary little. Input: what
- * the layer takes; variable: its mean; attributes: the layer's.
+ * moments: what a Normalization layer is fitted by. For each of its means the sum over the batch of x - mean, and behind all of
+ * these the sums of (x - mean)^2: differences from a mean that is nearly right stay exact where values are large and vary little.
+ * Input: what the layer takes; variable: its mean; attributes: the layer's.
  */
 #include "op/internal.h"
 

@@ -88,8 +88,8 @@ typedef struct bwi_recurrent_attributes {
 
 int64_t bwi_cell_gates(bwi_cell cell);
 
-/* attention: inputs are q (queries, heads * width), k (keys, groups * width), v (keys, groups * value width), then the masks that there
- * are, in this order. Variables: the scores' factor and weight, as far as there are any. */
+/* attention: inputs are q (queries, heads * width), k (keys, groups * width), v (keys, groups * value width), then the masks that
+ * there are, in this order. Variables: the scores' factor and weight, as far as there are any. */
 typedef struct bwi_attention_attributes {
     int64_t heads, groups;
     bwi_attention_scores scores;
@@ -237,7 +237,8 @@ typedef struct bwi_random_contrast_attributes {
     uint64_t stream;
 } bwi_random_contrast_attributes;
 
-/* random_color: the limits of what is drawn (kernel/loops/picture.h). A sample is changed if a number of [0, 1) is below its chance. */
+/* random_color: the limits of what is drawn (kernel/loops/picture.h). A sample is changed if a number of [0, 1) is below its
+ * chance. */
 typedef struct bwi_random_color_attributes {
     bwi_color_kind kind;
     float chance[2], first[2], second[2], range[2];

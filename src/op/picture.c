@@ -1,7 +1,7 @@
 /*
  * Ops that change the images of a sample at random, in training only. random_view looks at an image through a linear map: shifted,
- * turned, magnified, mirrored; random_contrast changes contrast and brightness. What is drawn is a function of the seed, the layer's
- * stream, the update and the sample's position in its window, as in noise.c, so backward draws it again.
+ * turned, magnified, mirrored; random_contrast changes contrast and brightness. What is drawn is a function of the seed, the
+ * layer's stream, the update and the sample's position in its window, as in noise.c, so backward draws it again.
  */
 #include "op/internal.h"
 

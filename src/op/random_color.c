@@ -1,7 +1,7 @@
 /*
- * random_color: changes the colours of a sample's image at random, in training only (kernel/loops/picture.h): towards grey, inverted,
- * solarized, with fewer shades. What is drawn is a function of the seed, the layer's stream, the update and the sample's position in
- * its window, so backward draws it again.
+ * random_color: changes the colours of a sample's image at random, in training only (kernel/loops/picture.h): towards grey,
+ * inverted, solarized, with fewer shades. What is drawn is a function of the seed, the layer's stream, the update and the sample's
+ * position in its window, so backward draws it again.
  */
 #include "op/internal.h"
 

@@ -39,8 +39,8 @@ static bw_status shape(bwi_graph *graph, bw_node *node)
 
 /* ---- Storage ---- */
 
-/* The packing knows the variable. Its shape tells the cells apart, except the two of a GRU: their weights are stored differently, so
- * one of them has functions of its own. */
+/* The packing knows the variable. Its shape tells the cells apart, except the two of a GRU: their weights are stored differently,
+ * so one of them has functions of its own. */
 static bwi_cell cell_of(const bwi_variable *weights)
 {
     int64_t gates = weights->shape.extent[1] / weights->shape.extent[0];

@@ -1,7 +1,7 @@
 /*
  * What a plan chooses: tile, lanes, workers, segments, and whether a window's tiles run together. The default follows from the
- * model and the batch alone, by a cost model with a fixed reference machine, so that two machines agree; a budget asks for ever more frugal
- * choices.
+ * model and the batch alone, by a cost model with a fixed reference machine, so that two machines agree; a budget asks for ever
+ * more frugal choices.
  */
 #include "plan/internal.h"
 
@@ -107,8 +107,8 @@ static double sample_operations(const bwi_plan_request *request)
     return operations;
 }
 
-/* Workers share a batch by tiles, so a small batch is cut into a few, as long as each has enough to compute, for itself and for every
- * weight that it reads. Dense layers do not need that where workers share their panels. */
+/* Workers share a batch by tiles, so a small batch is cut into a few, as long as each has enough to compute, for itself and for
+ * every weight that it reads. Dense layers do not need that where workers share their panels. */
 static int64_t shared_tile(const bwi_plan_request *request, int64_t tile, bool deferred)
 {
     double operations = sample_operations(request), bytes = (double)bwi_choice_gradient_bytes(request->graph);
@@ -122,9 +122,9 @@ static int64_t shared_tile(const bwi_plan_request *request, int64_t tile, bool d
     return tile;
 }
 
-/* The lanes' sums should cost less than two workers' tiles, eight of them less than four, and than the samples that these save of a small
- * batch, which are few where values of the whole batch are kept between phases. Sixteen lanes should stay in a core's cache until they
- * are added. */
+/* The lanes' sums should cost less than two workers' tiles, eight of them less than four, and than the samples that these save of a
+ * small batch, which are few where values of the whole batch are kept between phases. Sixteen lanes should stay in a core's cache
+ * until they are added. */
 static int cheap_lanes(const bwi_plan_request *request, int64_t tile)
 {
     size_t bytes = bwi_choice_gradient_bytes(request->graph), sample = sample_bytes(request),
@@ -158,8 +158,9 @@ static int uses_of(const bwi_graph *graph, const bwi_variable *variable)
 }
 
 /* Whether nearly all gradients can be deferred to the update, and so need no lanes (exec/split.c), but their factors: those of a
- * usual batch should need less than a few lanes and a quarter of its values; those of this one, or its lanes if they are less, with the
- * lanes of all other gradients no more than the values of the whole batch. The answer is the same for kernels that defer none. */
+ * usual batch should need less than a few lanes and a quarter of its values; those of this one, or its lanes if they are less,
+ * with the lanes of all other gradients no more than the values of the whole batch. The answer is the same for kernels that
+ * defer none. */
 static bool is_mostly_deferred(const bwi_plan_request *request, int64_t tile, size_t whole)
 {
     const bwi_graph *graph = request->graph;
@@ -192,9 +193,9 @@ static bool is_mostly_deferred(const bwi_plan_request *request, int64_t tile, si
     return window == 0 || whole == 0 || cost <= bwi_size_add(bwi_size_multiply(whole, window), FREE_DEFERRED_BYTES);
 }
 
-/* Eight lanes or more let up to eight ranks have the bits of one. Where their sums would cost too much and cannot be deferred either,
- * there are fewer on one rank, down to one; workers then take tiles of the same lane, and add to it in turn (exec/turns.c). Several
- * ranks, which share the lanes' cost, have the same lanes whatever their number. */
+/* Eight lanes or more let up to eight ranks have the bits of one. Where their sums would cost too much and cannot be deferred
+ * either, there are fewer on one rank, down to one; workers then take tiles of the same lane, and add to it in turn (exec/turns.c).
+ * Several ranks, which share the lanes' cost, have the same lanes whatever their number. */
 static int default_lanes(const bwi_plan_request *request, const bwi_choice *c, bool deferred)
 {
     int lanes = c->cheap_lanes;
@@ -221,8 +222,8 @@ static bool only_trains(const bwi_plan_request *request)
     return only;
 }
 
-/* A batch that a tile would hold is cut as by the largest power of two in it. One that is a tile and a remainder is cut into smaller
- * tiles, or two workers' tiles would hold more samples than it has. */
+/* A batch that a tile would hold is cut as by the largest power of two in it. One that is a tile and a remainder is cut into
+ * smaller tiles, or two workers' tiles would hold more samples than it has. */
 static int64_t tile_of_batch(const bwi_plan_request *request, int64_t tile)
 {
     int64_t least = only_trains(request) ? 1 : EVALUATION_TILE,

@@ -129,8 +129,8 @@ static void take_gradient(bwi_plan *plan, const bwi_variable *variable, size_t *
     }
 }
 
-/* A lane begins with gradients that are deferred, and returns where they end: what is staged for them lies in their place. Where lanes
- * are joined, those gradients have one buffer behind all lanes instead. */
+/* A lane begins with gradients that are deferred, and returns where they end: what is staged for them lies in their place. Where
+ * lanes are joined, those gradients have one buffer behind all lanes instead. */
 static size_t lay_lane(bwi_plan *plan)
 {
     size_t end = 0;
@@ -177,8 +177,8 @@ bool bwi_plan_reads_shared(const bwi_instruction *i)
     return backward || (forward && (i->node->op->flags & BWI_OP_INFERENCE_PROLOGUE));
 }
 
-/* The phases in which what a node's prologue makes is read, from the first to the last; programs count on. With one phase everything
- * lives at once, from one update to the next. */
+/* The phases in which what a node's prologue makes is read, from the first to the last; programs count on. With one phase
+ * everything lives at once, from one update to the next. */
 static void find_shared_lives(const bwi_plan *plan, bwi_life *lives)
 {
     for (int n = 0; n < plan->graph.count; n++) {
@@ -258,9 +258,9 @@ static int64_t records_of_sample(const bwi_plan *plan, const bwi_variable *varia
 }
 
 /*
- * The records of a whole window, or fewer: when a table is full, its records are summed to one for each touched row, so one for each
- * row of the table and those of a tile for each lane always suffice. A few more make this rare. If the window is not known, that is
- * the capacity: about one gradient of the table.
+ * The records of a whole window, or fewer: when a table is full, its records are summed to one for each touched row, so one for
+ * each row of the table and those of a tile for each lane always suffice. A few more make this rare. If the window is not known,
+ * that is the capacity: about one gradient of the table.
  */
 static size_t record_capacity(const bwi_plan *plan, const bwi_variable *variable)
 {
@@ -346,8 +346,8 @@ bw_status bwi_plan_lay(bwi_plan *plan, size_t scratch)
             region = bytes > region ? bytes : region;
         }
     }
-    /* A page apart from a power of two, so that two workers' buffers do not share cache sets. Regions that fit a page compete for none:
-     * they are two cache lines apart, as processors fetch lines in pairs. */
+    /* A page apart from a power of two, so that two workers' buffers do not share cache sets. Regions that fit a page compete for
+     * none: they are two cache lines apart, as processors fetch lines in pairs. */
     bool small = bwi_size_add(region, scratch) <= PAGE;
     size_t alignment = small ? 2 * BWI_CACHE_LINE : PAGE;
     plan->scratch_offset = bwi_size_align(region, alignment);

@@ -98,8 +98,8 @@ static bwi_instruction move(bwi_pass pass, const bw_node *node, int value)
     return (bwi_instruction){.node = node, .pass = pass, .dst = value, .diff_dst = -1, .workspace = -1};
 }
 
-/* How many instructions the phase has, with a load for each value from an earlier phase, and a store for each that a later one loads:
- * later phases were filled before. */
+/* How many instructions the phase has, with a load for each value from an earlier phase, and a store for each that a later one
+ * loads: later phases were filled before. */
 static size_t count_phase(const cutter *c, int level)
 {
     const bwi_program *p = &c->program->program;
@@ -114,8 +114,8 @@ static size_t count_phase(const cutter *c, int level)
     return count;
 }
 
-/* Collects what the phase runs for and everything that this needs: loads first, then instructions in the program's order; stores will
- * follow (add_stores). */
+/* Collects what the phase runs for and everything that this needs: loads first, then instructions in the program's order; stores
+ * will follow (add_stores). */
 static bw_status fill_phase(cutter *c, int level)
 {
     const bwi_program *p = &c->program->program;

@@ -2,8 +2,8 @@
  * Makes a plan: chooses tile, lanes and workers from the model (choice.c), then counts everything's bytes (layout.c); if they do
  * not fit the budget, tries the next more frugal choice. Values kept for a whole batch go first, as far as everything else leaves
  * no space for them: they are computed again or spilled to a file, whichever costs less (store.c). If this does not suffice, ranks
- * divide the optimizer's slots among them, which changes no bits; then the plan gives up splitting layers, then takes smaller tiles, fewer workers, segments, which compute a tile's activations again
- * (segments.c), and last fewer lanes.
+ * divide the optimizer's slots among them, which changes no bits; then the plan gives up splitting layers, then takes smaller
+ * tiles, fewer workers, segments, which compute a tile's activations again (segments.c), and last fewer lanes.
  */
 #include "plan/internal.h"
 
@@ -102,8 +102,8 @@ static size_t deferred_weights(bwi_plan *plan)
     return weights;
 }
 
-/* How many tiles of a window run together, where tiles are few and weights many. The bits are those of tile by tile. Tiles of one lane
- * add to it in turn, which is for models whose gradients are nearly all deferred. */
+/* How many tiles of a window run together, where tiles are few and weights many. The bits are those of tile by tile. Tiles of one
+ * lane add to it in turn, which is for models whose gradients are nearly all deferred. */
 static int split_tiles_of(const bwi_plan *plan, size_t weights)
 {
     size_t trained = 0;
@@ -289,8 +289,8 @@ static bool is_by_sample(const bwi_plan *plan)
     return plan->ranks == 1;
 }
 
-/* The slots of a store. A remainder has a tile for each of its bits, and with several ranks these belong to some of them, so that each
- * tile has a slot of its own; one rank keeps samples in their order. */
+/* The slots of a store. A remainder has a tile for each of its bits, and with several ranks these belong to some of them, so that
+ * each tile has a slot of its own; one rank keeps samples in their order. */
 static void count_slots(bwi_plan *plan)
 {
     int64_t last = plan->most_tiles % plan->lanes; /* in a round of all lanes that is not complete */
@@ -394,8 +394,8 @@ static bw_status spare_store(attempt *a, const bwi_choice *c)
     return status != BW_OK || suffices ? status : try_choice(a, c);
 }
 
-/* A plan should not need more than holding the whole batch does. For that it runs tile by tile where layers would be split, and computes
- * values again; nothing that changes a bit. Splitting is so much faster where it matters that it may cost a little. */
+/* A plan should not need more than holding the whole batch does. For that it runs tile by tile where layers would be split, and
+ * computes values again; nothing that changes a bit. Splitting is so much faster where it matters that it may cost a little. */
 static bw_status spare(attempt *a, bwi_choice *c)
 {
     bw_status status = BW_OK;

@@ -131,7 +131,8 @@ struct bwi_plan {
     int regions;      /* of tile values: one for each of them, and for each of split_tiles */
     bool divides;     /* each rank keeps the optimizer's slots of its portion of the blocks only */
     bool keep;        /* values between phases may be kept for the whole batch, whose size is known */
-    /* Some program has several phases, so what prologues make takes turns in memory and is made before the first phase that reads it. */
+    /* Some program has several phases, so what prologues make takes turns in memory and is made before the first phase that reads
+     * it. */
     bool prologues_by_phase;
 
     unsigned *passes;                                  /* [node]: a bit for each pass of its instructions */
@@ -190,13 +191,14 @@ bw_status bwi_plan_fullest(const bwi_plan *plan, size_t *values, size_t *workspa
 size_t bwi_plan_gradient_bytes(const bwi_plan *plan);
 /* The number of fixed blocks in which a variable is updated. */
 int64_t bwi_update_blocks(const bwi_variable *variable);
-/* The blocks of all trained dense variables, one after the other, are divided evenly over ranks. The blocks of a rank begin with: */
+/* The blocks of all trained dense variables, one after the other, are divided evenly over ranks. The blocks of a rank begin
+ * with: */
 static inline int64_t bwi_portion_begin(int64_t blocks, int ranks, int rank)
 {
     return blocks * rank / ranks;
 }
-/* Where a rank's portion of a variable begins, in values; that of rank `ranks` is the variable's end. A variable that is not trained, or
- * sparse, has one portion, which belongs to all. */
+/* Where a rank's portion of a variable begins, in values; that of rank `ranks` is the variable's end. A variable that is not
+ * trained, or sparse, has one portion, which belongs to all. */
 int64_t bwi_portion_of(const bwi_graph *graph, const bwi_variable *variable, int ranks, int rank);
 bool bwi_has_portions(const bwi_variable *variable);
 

@@ -1,7 +1,7 @@
 /*
- * A thread beside the context's: it makes the calls of the row while the rank's own threads compute. Contexts are for one thread, so
- * it has one that stands for the rank's: the same group, number and kernels, a message of its own, and a flag of cancellation that the
- * rank's thread passes on while it waits.
+ * A thread beside the context's: it makes the calls of the row while the rank's own threads compute. Contexts are for one thread,
+ * so it has one that stands for the rank's: the same group, number and kernels, a message of its own, and a flag of cancellation
+ * that the rank's thread passes on while it waits.
  */
 #include "rank/rank.h"
 

@@ -1,6 +1,6 @@
 /*
- * Ranks that are processes of MPI: how they come together, and how they end. They end together too: MPI waits for all of its processes, so
- * whoever comes to the end waits for the others there, unless one is lost.
+ * Ranks that are processes of MPI: how they come together, and how they end. They end together too: MPI waits for all of its
+ * processes, so whoever comes to the end waits for the others there, unless one is lost.
  */
 #include "rank/mpi_group.h"
 

@@ -1,7 +1,7 @@
 /*
- * What the files on ranks of MPI share. A group knows its peers by notes, small messages of a tag of their own (mpi_peers.c); sums are
- * made of messages of other tags (mpi_sum.c). Every call of MPI is made with the mutex held, since a thread of the group answers
- * notes while the program computes.
+ * What the files on ranks of MPI share. A group knows its peers by notes, small messages of a tag of their own (mpi_peers.c); sums
+ * are made of messages of other tags (mpi_sum.c). Every call of MPI is made with the mutex held, since a thread of the group
+ * answers notes while the program computes.
  */
 #ifndef BWI_RANK_MPI_GROUP_H
 #define BWI_RANK_MPI_GROUP_H
@@ -138,7 +138,8 @@ void bwi_peers_close(bwi_mpi_group *all);
 typedef bool (*bwi_mpi_work)(bwi_mpi_group *all, void *user, bool *over);
 /* Makes one call, by work and waits, one after the other. Being cancelled ends it, unless it is patient. */
 bw_status bwi_mpi_run(bw_context *ctx, bwi_mpi_work moves, void *user, bool patient);
-/* Begins to send or to receive one of the group's messages; whether any of them is under way, and whether one has come to its end. */
+/* Begins to send or to receive one of the group's messages; whether any of them is under way, and whether one has come to its
+ * end. */
 void bwi_message_post(bwi_mpi_group *all, bool sends, void *bytes, size_t size, int rank, int tag);
 bool bwi_messages_pending(bwi_mpi_group *all, bool *moved);
 

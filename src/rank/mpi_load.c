@@ -22,8 +22,8 @@ static const char *chosen(void)
     return environment("BATCHWISE_MPI");
 }
 
-/* What launchers tell the processes that they start. Open MPI's comes first, since its mpirun runs within Slurm, too; Slurm alone does not
- * tell which MPI its programs are made for. */
+/* What launchers tell the processes that they start. Open MPI's comes first, since its mpirun runs within Slurm, too; Slurm alone
+ * does not tell which MPI its programs are made for. */
 bwi_launcher bwi_launcher_find(void)
 {
     static const struct {

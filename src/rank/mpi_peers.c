@@ -1,10 +1,10 @@
 /*
  * The other ranks of MPI: where they are, whether they live, and what ended them.
  *
- * A rank that waits looks after the others. One of the same machine is gone if its process is. The others are asked after half of the
- * watchdog's time, and whoever has not answered after the other half is lost: a thread of each group answers, also while its program
- * computes, reads or writes, so only a process that does not run at all stays silent. The first to find out tells all, so that everybody
- * names the same rank, and not the one that it happens to wait for.
+ * A rank that waits looks after the others. One of the same machine is gone if its process is. The others are asked after half of
+ * the watchdog's time, and whoever has not answered after the other half is lost: a thread of each group answers, also while its
+ * program computes, reads or writes, so only a process that does not run at all stays silent. The first to find out tells all, so
+ * that everybody names the same rank, and not the one that it happens to wait for.
  */
 #include "rank/mpi_group.h"
 

@@ -1,13 +1,13 @@
 /*
  * Sums over ranks of MPI, by messages between two ranks at a time and additions of our own: MPI_Allreduce promises no order.
  *
- * The tree is that of ranks in one process: at level k rank r adds what rank r ^ 2^k has. Short values go whole through all levels (a
- * butterfly). Of long ones, with four and more ranks, each level sends one half and adds the other, and afterwards the sums come
- * back the same way (recursive halving and doubling): every element is added by one rank of a pair, in the same tree, so that both ways
- * give the same bits, and the bytes that a rank sends do not grow with the number of ranks.
+ * The tree is that of ranks in one process: at level k rank r adds what rank r ^ 2^k has. Short values go whole through all levels
+ * (a butterfly). Of long ones, with four and more ranks, each level sends one half and adds the other, and afterwards the sums come
+ * back the same way (recursive halving and doubling): every element is added by one rank of a pair, in the same tree, so that both
+ * ways give the same bits, and the bytes that a rank sends do not grow with the number of ranks.
  *
- * Long values go in segments, several of them under way at a time: while one is added, others travel. Segments begin in the same order on
- * all ranks, so that their tags agree.
+ * Long values go in segments, several of them under way at a time: while one is added, others travel. Segments begin in the same
+ * order on all ranks, so that their tags agree.
  */
 #include "rank/mpi_group.h"
 

@@ -25,12 +25,13 @@ typedef struct bwi_rank_row {
      * BW_CANCELLED if another rank has left, BW_UNAVAILABLE if one is lost. */
     bw_status (*sum_floats)(bw_context *ctx, void *values, int64_t count);
     bw_status (*sum_doubles)(bw_context *ctx, void *values, int64_t count);
-    /* Adds lanes: `first` is this rank's first lane, and those of its lanes with which a subtree of its run begins hold the sum of that
-     * subtree. The sum of all lanes of all ranks replaces the first lane; that of a rank without used lanes holds -0.0 before. NULL: the row takes
-     * one subtree of the same size from each rank only. */
+    /* Adds lanes: `first` is this rank's first lane, and those of its lanes with which a subtree of its run begins hold the sum of
+     * that subtree. The sum of all lanes of all ranks replaces the first lane; that of a rank without used lanes holds -0.0 before.
+     * NULL: the row takes one subtree of the same size from each rank only. */
     bw_status (*sum_lanes)(bw_context *ctx, void *first, const bwi_rank_sum *sum);
-    /* Gives all ranks what each of them has: of the values, rank r has the bytes from begins[r] to begins[r + 1], the last one to the end.
-     * All ranks name the same places. A rank that is cancelled takes part all the same, since the others have begun to change their model. */
+    /* Gives all ranks what each of them has: of the values, rank r has the bytes from begins[r] to begins[r + 1], the last one to
+     * the end. All ranks name the same places. A rank that is cancelled takes part all the same, since the others have begun to
+     * change their model. */
     bw_status (*gather)(bw_context *ctx, void *values, const size_t *begins);
     /* Returns the worst status of all ranks, so that either all commit a step or none does; its message is that rank's. */
     bw_status (*agree)(bw_context *ctx, bw_status mine);

@@ -9,8 +9,8 @@
  * After somebody has left nobody arrives, so that every later meeting fails, and for ever. Hence all ranks get the
  * same answer from the same call.
  *
- * Every rank shows the sums of its subtrees and adds up those of all ranks (tree.c), so that all get the same bits from one meeting for
- * each block. That is more additions than a butterfly needs, but they cost less than its meetings.
+ * Every rank shows the sums of its subtrees and adds up those of all ranks (tree.c), so that all get the same bits from one meeting
+ * for each block. That is more additions than a butterfly needs, but they cost less than its meetings.
  */
 #include "rank/internal.h"
 

@@ -1,7 +1,7 @@
 /*
- * The lanes' tree over the sums of subtrees, which come in the order of lanes. It works as a binary counter: two neighbours of the same
- * size are siblings and become one of twice the size. What is left at the end has lost its siblings to lanes that hold nothing, and is
- * passed on: the last ones are added first.
+ * The lanes' tree over the sums of subtrees, which come in the order of lanes. It works as a binary counter: two neighbours of the
+ * same size are siblings and become one of twice the size. What is left at the end has lost its siblings to lanes that hold
+ * nothing, and is passed on: the last ones are added first.
  *
  * A part is added where it lies, and copied only if it is the first of two.
  */

@@ -79,8 +79,8 @@ static void end_step(bwi_fitting *f, const bw_progress *p, int64_t position)
     }
 }
 
-/* Leaves out a step that NaN or infinity would have made. The model is as before it, and the random draws of the next step are those
- * that this one would have had. */
+/* Leaves out a step that NaN or infinity would have made. The model is as before it, and the random draws of the next step are
+ * those that this one would have had. */
 static bw_status skip_step(bwi_fitting *f, bw_progress *p, int64_t samples, bw_status status)
 {
     bool chosen = f->options.on_nan == BW_NAN_SKIP, nonfinite = bwi_exec_was_nonfinite(f->session.exec);
@@ -97,8 +97,8 @@ static bw_status skip_step(bwi_fitting *f, bw_progress *p, int64_t samples, bw_s
     return BW_OK;
 }
 
-/* The gradients of an epoch's first update go to who looks on, which adds up the lanes as the update would. All ranks add them, also
- * those where nobody looks on. */
+/* The gradients of an epoch's first update go to who looks on, which adds up the lanes as the update would. All ranks add them,
+ * also those where nobody looks on. */
 static bw_status show_gradients(bwi_fitting *f, int epoch)
 {
     bw_tensorboard *board = f->options.tensorboard;
@@ -288,7 +288,8 @@ static void end_epoch(bwi_fitting *f, bw_progress *p)
     }
 }
 
-/* An epoch begins where the cursor stands: at its first sample, or, in the epoch of a checkpoint, after the steps that were made. */
+/* An epoch begins where the cursor stands: at its first sample, or, in the epoch of a checkpoint, after the steps that were
+ * made. */
 static bw_status run_epoch(bwi_fitting *f, int epoch, int64_t *steps)
 {
     bw_status status = count_steps(f, epoch, steps);

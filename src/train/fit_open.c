@@ -1,6 +1,6 @@
 /*
- * What a fit does before its first epoch: options are checked, the data is split and prepared, layers are fitted to it, and session,
- * history and checkpoints are opened. What can be refused is refused before anything large is allocated.
+ * What a fit does before its first epoch: options are checked, the data is split and prepared, layers are fitted to it, and
+ * session, history and checkpoints are opened. What can be refused is refused before anything large is allocated.
  */
 #include "train/fitting.h"
 

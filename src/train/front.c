@@ -1,8 +1,8 @@
 /*
- * The front part of a model: its layers for text and categories (src/front). They are fitted to the training part before anything else,
- * since the lengths of their vectors may follow from it, in one pass over the samples, by every rank for itself. Then samples are
- * vectorised while they are gathered: fit, evaluate and predict put a stage on top of the dataset that they are given, so that sessions
- * and plans know numbers only.
+ * The front part of a model: its layers for text and categories (src/front). They are fitted to the training part before anything
+ * else, since the lengths of their vectors may follow from it, in one pass over the samples, by every rank for itself. Then samples
+ * are vectorised while they are gathered: fit, evaluate and predict put a stage on top of the dataset that they are given, so that
+ * sessions and plans know numbers only.
  */
 #include "train/internal.h"
 

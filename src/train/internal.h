@@ -178,8 +178,8 @@ typedef struct bwi_alike {
 bw_status bwi_ranks_enter(bw_context *ctx, bw_status status);
 /* Makes sure that all ranks begin, or none does, and that all train alike. `status` is that of this rank's preparations. */
 bw_status bwi_ranks_begin(bw_context *ctx, const bwi_alike *alike, bw_status status);
-/* Between two steps: stops all ranks if one is stopped. If `compares` is set, on all ranks alike, a rank with other weights than the
- * others' is a failure on all of them, which names it. */
+/* Between two steps: stops all ranks if one is stopped. If `compares` is set, on all ranks alike, a rank with other weights than
+ * the others' is a failure on all of them, which names it. */
 bw_status bwi_ranks_meet(bw_model *model, bool compares, int64_t updates, bool *stopped);
 
 /* Samples whose gradients a custom loop has added to sums that are not applied yet (gradients.c). */

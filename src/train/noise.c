@@ -316,8 +316,8 @@ static double student(double freedom)
 }
 
 /* The ends of Fieller's interval are the roots of (b^2 - q s_bb) r^2 - 2 (a b - q s_ab) r + (a^2 - q s_aa), where q is the squared
- * quantile and s are the (co)variances of the means. If the signal may be zero, the leading factor is negative and all ratios outside
- * of the roots are possible; a scale is not negative, so the larger root is then the least that it may be. */
+ * quantile and s are the (co)variances of the means. If the signal may be zero, the leading factor is negative and all ratios
+ * outside of the roots are possible; a scale is not negative, so the larger root is then the least that it may be. */
 static bw_noise_scale scale_of(const tally *t)
 {
     bw_noise_scale scale = {.trace = (double)NAN, .signal = (double)NAN, .scale = (double)NAN, .low = 0, .high = (double)INFINITY};

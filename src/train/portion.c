@@ -1,7 +1,8 @@
 /*
- * The optimizer's slots, divided over ranks while bw_fit runs because the plan had no memory for all of them on each (exec/portion.c has the
- * update). A rank keeps the values of its portion. What a checkpoint needs of the others comes slot by slot, into the place of the
- * variable's gradient, which is free between steps; when the run is over and its arena is gone, all slots become whole again on all ranks.
+ * The optimizer's slots, divided over ranks while bw_fit runs because the plan had no memory for all of them on each
+ * (exec/portion.c has the update). A rank keeps the values of its portion. What a checkpoint needs of the others comes slot by
+ * slot, into the place of the variable's gradient, which is free between steps; when the run is over and its arena is gone, all
+ * slots become whole again on all ranks.
  */
 #include "train/optimizers/rows.h"
 

@@ -284,8 +284,8 @@ typedef struct step_work {
 } step_work;
 
 /* Counts as the definition does: a pass over a layer's weights or inputs costs as much as the forward pass. Bytes are the least
- * that must move: inputs and outputs of each sample, and the weights for each call. The operations of a gradient that is deferred to
- * the update belong to the optimizer's part. */
+ * that must move: inputs and outputs of each sample, and the weights for each call. The operations of a gradient that is deferred
+ * to the update belong to the optimizer's part. */
 static void take_work(bw_part *part, step_work *work, int number)
 {
     const bw_node *node = work->plan->graph.nodes[number / BWI_PASS_COUNT];
@@ -305,9 +305,9 @@ static void take_work(bw_part *part, step_work *work, int number)
     part->bytes = sizeof(float) * (samples * floats + part->calls * weights);
 }
 
-/* The lanes of a step are read and the first one written; an update reads the gradient, and reads and writes weights and slots. With
- * deferred gradients there is nothing to add up, and none to read. A rank sends all of its gradient but one rank's share, so that each
- * share is summed somewhere, and its own share of the sum to all others. */
+/* The lanes of a step are read and the first one written; an update reads the gradient, and reads and writes weights and slots.
+ * With deferred gradients there is nothing to add up, and none to read. A rank sends all of its gradient but one rank's share, so
+ * that each share is summed somewhere, and its own share of the sum to all others. */
 static void take_fixed(bw_part *part, const step_work *work)
 {
     const bwi_sharing *s = work->sharing;

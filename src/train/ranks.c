@@ -1,6 +1,7 @@
 /*
- * How ranks begin to train, and how they stay together. If one were refused, or trained with different numbers, the others would wait
- * for it forever, so either all of them begin or none does. Between steps they agree whether to stop, and compare their weights.
+ * How ranks begin to train, and how they stay together. If one were refused, or trained with different numbers, the others would
+ * wait for it forever, so either all of them begin or none does. Between steps they agree whether to stop, and compare their
+ * weights.
  */
 #include "train/checkpoint/checkpoint.h"
 
@@ -59,8 +60,8 @@ static void list_facts(const bwi_alike *a, bwi_identity *facts)
     bwi_identity_add(facts, "weights", "those with hash %016llx", (unsigned long long)bw_model_hash(model));
 }
 
-/* Compares seed, tile, lanes, options, optimizer, layers and weights, by hashes that doubles hold exactly. The option `batch` may be
- * written in several ways, and was compared before. */
+/* Compares seed, tile, lanes, options, optimizer, layers and weights, by hashes that doubles hold exactly. The option `batch` may
+ * be written in several ways, and was compared before. */
 static bw_status compare_facts(bw_context *ctx, const bwi_identity *facts, double *hashes)
 {
     for (int k = 0; k < facts->count; k++) {
@@ -125,7 +126,8 @@ bw_status bwi_ranks_begin(bw_context *ctx, const bwi_alike *alike, bw_status sta
 
 /* ---- Between steps ---- */
 
-/* Names the rank whose hash is not that of more than half of all ranks; if there is no such majority, one that differs from rank 0. */
+/* Names the rank whose hash is not that of more than half of all ranks; if there is no such majority, one that differs from rank
+ * 0. */
 static bw_status name_difference(bw_context *ctx, const double *hashes, int ranks, int64_t updates)
 {
     int candidate = 0, lead = 0, common = 0, other = 0;

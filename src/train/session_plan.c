@@ -46,7 +46,8 @@ static void mark_needed(const bwi_session *s, bool *needed)
     }
 }
 
-/* Keras runs all of a nested model, also what leads only to an output that nobody takes; if it moves statistics, so it must here. */
+/* Keras runs all of a nested model, also what leads only to an output that nobody takes; if it moves statistics, so it must
+ * here. */
 static bw_status add_unused(const bwi_session *s, bw_node **targets, int most, int *count)
 {
     const bw_model *model = s->training->model;
@@ -142,8 +143,8 @@ static size_t largest_variable_bytes(const bwi_session *s)
     return largest;
 }
 
-/* Files of models are written piece by piece: what is held at a time is a block of a variable, the description of each layer as text
- * (which a buffer holds twice while it grows), the place of each variable and slot, and the recipe of the data. */
+/* Files of models are written piece by piece: what is held at a time is a block of a variable, the description of each layer as
+ * text (which a buffer holds twice while it grows), the place of each variable and slot, and the recipe of the data. */
 static size_t saving_bytes(const bwi_session *s, const bw_dataset *recipe)
 {
     enum { FIXED = 1 << 14, BLOCK = 1 << 16, PER_NODE = 4 << 10, PER_VARIABLE = 1 << 10 };
@@ -153,7 +154,8 @@ static size_t saving_bytes(const bwi_session *s, const bw_dataset *recipe)
     return FIXED + (largest < BLOCK ? largest : BLOCK) + (size_t)s->graph.count * PER_NODE + places + bwi_recipe_bytes(recipe);
 }
 
-/* A checkpoint is a copy of everything that a run changes, with names and checksums; a kilobyte is enough for those of a variable. */
+/* A checkpoint is a copy of everything that a run changes, with names and checksums; a kilobyte is enough for those of a
+ * variable. */
 static size_t checkpoint_bytes(const bwi_session *s, const bwi_session_options *o)
 {
     enum { EACH = 1 << 10, REST = 3 << 16 }; /* of one value; the stack of the thread that writes, and tables */
@@ -210,8 +212,8 @@ static size_t bookkeeping_bytes(const bwi_plan *plan)
     return tables_bytes(plan, 0);
 }
 
-/* Counts a trace as well. A plan asks without knowing how long it is, so there are two: one of a few steps must not make a small run
- * large. */
+/* Counts a trace as well. A plan asks without knowing how long it is, so there are two: one of a few steps must not make a small
+ * run large. */
 static size_t briefly_traced_bytes(const bwi_plan *plan)
 {
     return tables_bytes(plan, BWI_BRIEFLY_TRACED);
@@ -222,8 +224,8 @@ static size_t traced_bytes(const bwi_plan *plan)
     return tables_bytes(plan, BWI_MOST_TRACED);
 }
 
-/* A default folder without room is as good as none: what would be spilled is computed again, to the same bits. A folder that was asked
- * for is used or refused. */
+/* A default folder without room is as good as none: what would be spilled is computed again, to the same bits. A folder that was
+ * asked for is used or refused. */
 static bw_status make_with_disk(bw_context *ctx, bwi_plan **plan, bwi_plan_request *request, const char *asked)
 {
     bw_status status = bwi_plan_make(ctx, plan, request);

@@ -1,7 +1,7 @@
 /*
- * A snapshot of what training changes in a model, for runs that are made to learn something about it (insight): variables as they are
- * stored, optimizer slots, the optimizer's numbers and counters, the marks of fitted layers, and the recipe of the data. Restoring it
- * gives back the same bits, however many updates were made since.
+ * A snapshot of what training changes in a model, for runs that are made to learn something about it (insight): variables as they
+ * are stored, optimizer slots, the optimizer's numbers and counters, the marks of fitted layers, and the recipe of the data.
+ * Restoring it gives back the same bits, however many updates were made since.
  */
 #include "train/internal.h"
 

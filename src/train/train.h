@@ -182,8 +182,8 @@ struct bwi_optimizer {
     float *clips;          /* [variable]: the factor that clipping by norms applies to its gradient */
     float *trusts;         /* [variable]: Lamb's ratio of norms */
     bwi_variable *shadows; /* [variable][BWI_RULE_SLOTS]: slots that have another shape than their variable; NULL: there are none */
-    /* While ranks have divided the slots (portion.c): where the ranks' portions of a variable begin; who lends the memory in which a whole slot
-     * is shown; and what kept a slot from being gathered. */
+    /* While ranks have divided the slots (portion.c): where the ranks' portions of a variable begin; who lends the memory in which
+     * a whole slot is shown; and what kept a slot from being gathered. */
     size_t *begins; /* NULL: they have not */
     const bwi_exec *lender;
     bw_status gathered;
@@ -330,8 +330,8 @@ bw_status bwi_model_build_for(bw_model *model, const bw_dataset *dataset, uint64
 /* Fails if the model or the dataset is missing; the message begins with `what` (run.c). */
 bw_status bwi_run_begin(bw_context *ctx, const char *what, const bw_model *model, const bw_dataset *dataset);
 /* The context of the model or, without a model, of the dataset; NULL if both are missing. */
-/* front.c: puts a stage on the dataset that turns what the model's layers for text and categories take into numbers (NULL: there is none
- * to put on), which the caller frees; `prepare` fits the layers that have nothing yet first. */
+/* front.c: puts a stage on the dataset that turns what the model's layers for text and categories take into numbers (NULL: there is
+ * none to put on), which the caller frees; `prepare` fits the layers that have nothing yet first. */
 bw_status bwi_front_data(bw_model *model, bw_dataset *dataset, bw_dataset **made);
 bw_status bwi_front_prepare(bw_model *model, bw_dataset *dataset, bw_dataset **made);
 /* Which of these layers are not fitted, as bits; and back to that. */
@@ -339,16 +339,17 @@ uint64_t bwi_front_missing(const bw_model *model);
 void bwi_front_forget(bw_model *model, uint64_t missing);
 bw_context *bwi_run_context(const bw_model *model, const bw_dataset *dataset);
 
-/* What training changes in a built model (snapshot.c). Rewinding brings everything back except what was fitted to the data since, so
- * that it need not be fitted again; restoring brings back that, too, and ends the snapshot's use. */
+/* What training changes in a built model (snapshot.c). Rewinding brings everything back except what was fitted to the data since,
+ * so that it need not be fitted again; restoring brings back that, too, and ends the snapshot's use. */
 typedef struct bwi_snapshot bwi_snapshot;
 bw_status bwi_snapshot_take(bw_model *model, bwi_snapshot **snapshot);
 void bwi_snapshot_rewind(const bwi_snapshot *snapshot);
 void bwi_snapshot_restore(bwi_snapshot *snapshot);
 void bwi_snapshot_free(bwi_snapshot *snapshot); /* NULL is fine */
 
-/* The share of the squared norm of a batch's gradient that is signal, |g|^2 / (|g|^2 + S / batch), over a part of the run, from one share
- * of its measurements to another (noise.c). Its denominator is never zero, so that it is known also where noise drowns the signal. */
+/* The share of the squared norm of a batch's gradient that is signal, |g|^2 / (|g|^2 + S / batch), over a part of the run, from one
+ * share of its measurements to another (noise.c). Its denominator is never zero, so that it is known also where noise drowns the
+ * signal. */
 bw_estimate bwi_history_signal_share(const bw_history *history, double from, double to, bool seen, double batch);
 
 /* ---- Who looks on while bw_fit trains (fit.c): TensorBoard, which is insight's ---- */
@@ -364,8 +365,8 @@ typedef struct bwi_observed {
 
 typedef struct bwi_observer_calls {
     bw_status (*begin)(bw_tensorboard *board, const bwi_observed *run);
-    /* Whether the gradients of this epoch's first update are wanted; if so, each is given: a sum over the window in Keras's order on the
-     * host, which `divisor` makes the mean. `staging` gives memory for the largest; NULL: there is none. */
+    /* Whether the gradients of this epoch's first update are wanted; if so, each is given: a sum over the window in Keras's order
+     * on the host, which `divisor` makes the mean. `staging` gives memory for the largest; NULL: there is none. */
     void *(*staging)(bw_tensorboard *board, int epoch, int64_t floats);
     void (*gradient)(bw_tensorboard *board, const bwi_variable *variable, const void *sum, int64_t count, double divisor,
                      int epoch);
@@ -384,8 +385,8 @@ struct bw_tensorboard {
 
 bw_context *bwi_history_context(const bw_history *history);
 bw_status bwi_history_refresh(bw_history *history); /* brings facts and profile of a training that runs up to date */
-/* What workers share of the steps, and of one part: nothing, tiles, or blocks of weights and panels of layers, which are many. Only of
- * a profile that has parts. */
+/* What workers share of the steps, and of one part: nothing, tiles, or blocks of weights and panels of layers, which are many. Only
+ * of a profile that has parts. */
 typedef enum bwi_way { BWI_WAY_ALONE, BWI_WAY_TILES, BWI_WAY_BLOCKS } bwi_way;
 const bwi_sharing *bwi_history_sharing(const bw_history *history);
 bwi_way bwi_history_way(const bw_history *history, int part);

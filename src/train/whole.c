@@ -1,6 +1,6 @@
 /*
- * Updates that look at a variable as a whole: rules such as Adafactor's and Muon's, the orthogonal penalty, constraints. They work on
- * copies in Keras's order, one variable after another, in memory that was planned with the slots. Nothing depends on workers or
+ * Updates that look at a variable as a whole: rules such as Adafactor's and Muon's, the orthogonal penalty, constraints. They work
+ * on copies in Keras's order, one variable after another, in memory that was planned with the slots. Nothing depends on workers or
  * ranks.
  */
 #include "train/optimizers/rows.h"

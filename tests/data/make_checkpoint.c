@@ -1,8 +1,9 @@
 /*
- * Makes tests/data/checkpoint/dense.bin, a seed of the fuzzing target `checkpoint`: the length of the manifest as 4 bytes, the manifest,
- * and the file of values, of the model that the target resumes.
+ * Makes tests/data/checkpoint/dense.bin, a seed of the fuzzing target `checkpoint`: the length of the manifest as 4 bytes, the
+ * manifest, and the file of values, of the model that the target resumes.
  *
- *   cc -Iinclude tests/data/make_checkpoint.c build/libbatchwise.so -o make_checkpoint && ./make_checkpoint tests/data/checkpoint/dense.bin
+ *   cc -Iinclude tests/data/make_checkpoint.c build/libbatchwise.so -o make_checkpoint
+ *   ./make_checkpoint tests/data/checkpoint/dense.bin
  */
 #include <batchwise.h>
 

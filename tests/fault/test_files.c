@@ -1,7 +1,7 @@
 /*
- * Every call of the I/O table fails once, in turn, for each kind of data file and for the files that a training writes beside the model:
- * a status with a message or the same result as without the failure, no file left open, nothing half-written. (Models and weights are
- * in unit/file/damage, checkpoints in unit/train/checkpoint.)
+ * Every call of the I/O table fails once, in turn, for each kind of data file and for the files that a training writes beside the
+ * model: a status with a message or the same result as without the failure, no file left open, nothing half-written. (Models and
+ * weights are in unit/file/damage, checkpoints in unit/train/checkpoint.)
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /*
  * Allocations of bw_tune and bw_doctor fail in turn. Each time there is a status RESOURCE_EXHAUSTED with a message, or the call did
- * without the memory; the model is as it was, it can be trained, and nothing leaks. How many allocations there are depends on the clock,
- * so beyond the first ones only some fail.
+ * without the memory; the model is as it was, it can be trained, and nothing leaks. How many allocations there are depends on the
+ * clock, so beyond the first ones only some fail.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /*
- * The file of spilled values: it has no name once it is there, a full disk is RESOURCE_EXHAUSTED and leaves the model as it was, and
- * so do reads that fail; short transfers and interruptions do not matter; a folder in memory is refused.
+ * The file of spilled values: it has no name once it is there, a full disk is RESOURCE_EXHAUSTED and leaves the model as it was,
+ * and so do reads that fail; short transfers and interruptions do not matter; a folder in memory is refused.
  */
 #include "support/check.h"
 

@@ -1,6 +1,6 @@
 /*
- * Gives files to a target without a fuzzer: replay TARGET FILE... The test of a target replays everything that was ever found, so that
- * it stays mended with any compiler. A file that takes a minute hangs.
+ * Gives files to a target without a fuzzer: replay TARGET FILE... The test of a target replays everything that was ever found, so
+ * that it stays mended with any compiler. A file that takes a minute hangs.
  */
 #include "fuzz/fuzz.h"
 

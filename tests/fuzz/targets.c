@@ -1,6 +1,6 @@
 /*
- * The targets: one for each reader. Files are in memory, so nothing outside is opened and no disk is needed; a context is opened for
- * each file, and nothing may be left when it closes.
+ * The targets: one for each reader. Files are in memory, so nothing outside is opened and no disk is needed; a context is opened
+ * for each file, and nothing may be left when it closes.
  */
 #include "fuzz/fuzz.h"
 

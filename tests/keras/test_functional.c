@@ -1,6 +1,6 @@
 /*
- * Functional models recorded from the real Keras (functional.py): the file that Keras saved, trained here on the same data, must give the
- * same history and the same variables, moving statistics among them, with 1 worker and 3 and with several tiles.
+ * Functional models recorded from the real Keras (functional.py): the file that Keras saved, trained here on the same data, must
+ * give the same history and the same variables, moving statistics among them, with 1 worker and 3 and with several tiles.
  */
 #include <setjmp.h>
 #include <stdarg.h>

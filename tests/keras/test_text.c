@@ -1,4 +1,5 @@
-/* Layers for text and categories against Keras: what they are fitted to, and what they make of samples (text.cases, by record_text.py). */
+/* Layers for text and categories against Keras: what they are fitted to, and what they make of samples (text.cases, by
+ * record_text.py). */
 #include "support/check.h"
 #include "front/front.h"
 

@@ -1,5 +1,5 @@
-/* Models of Keras that begin with text or categories (text/, by record_text_models.py): they predict the same here, also after they were
- * written and read again, and can be trained further. */
+/* Models of Keras that begin with text or categories (text/, by record_text_models.py): they predict the same here, also after they
+ * were written and read again, and can be trained further. */
 #include "support/check.h"
 #include "support/folder.h"
 

@@ -1,6 +1,6 @@
 /*
- * Batches of 32 followed by batches of 64, with remainders of 8 and 40: the losses of ten epochs are those that varying.py recorded from
- * Keras 3 with TensorFlow. JAX's differ from them by up to 3e-5 of their size.
+ * Batches of 32 followed by batches of 64, with remainders of 8 and 40: the losses of ten epochs are those that varying.py recorded
+ * from Keras 3 with TensorFlow. JAX's differ from them by up to 3e-5 of their size.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /*
- * A program of the library as mpirun starts it: two lines more than one of a single process. Its argument says what goes wrong, on one
- * rank. Prints a line for each rank.
+ * A program of the library as mpirun starts it: two lines more than one of a single process. Its argument says what goes wrong, on
+ * one rank. Prints a line for each rank.
  */
 #include <batchwise.h>
 

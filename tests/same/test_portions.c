@@ -1,7 +1,6 @@
 /*
- * Ranks that divide the optimizer's slots among them, because the budget has no place for all of them on each: the bits are those of one rank,
- * of weights, of slots, and of what goes on from a checkpoint of any number of ranks.
- * label: thread
+ * Ranks that divide the optimizer's slots among them, because the budget has no place for all of them on each: the bits are those
+ * of one rank, of weights, of slots, and of what goes on from a checkpoint of any number of ranks. label: thread
  */
 #include "same/bits_test.h"
 
@@ -106,8 +105,8 @@ static member execute_ranks(const member *like, int ranks)
     return all[0];
 }
 
-/* The same with a budget of one byte less than all slots on each rank need. Tile and lanes are given and there is one worker, so nothing else can
- * be saved. */
+/* The same with a budget of one byte less than all slots on each rank need. Tile and lanes are given and there is one worker, so
+ * nothing else can be saved. */
 static member execute_divided(const member *like, int ranks)
 {
     member whole = execute_ranks(like, ranks), divided = *like;
@@ -137,7 +136,8 @@ static void test_bits(void **state)
     }
 }
 
-/* Cancelled within the first epoch, with checkpoints, and resumed: divided after whole, whole after divided, on other numbers of ranks. */
+/* Cancelled within the first epoch, with checkpoints, and resumed: divided after whole, whole after divided, on other numbers of
+ * ranks. */
 static void test_checkpoints(void **state)
 {
     (void)state;

@@ -1,7 +1,6 @@
 /*
- * The same bits for every number of ranks, also where their lanes are no subtree, where a batch has fewer tiles, or fewer samples, than
- * there are ranks, and with everything that looks at a gradient as a whole.
- * label: thread
+ * The same bits for every number of ranks, also where their lanes are no subtree, where a batch has fewer tiles, or fewer samples,
+ * than there are ranks, and with everything that looks at a gradient as a whole. label: thread
  */
 #include "same/bits_test.h"
 

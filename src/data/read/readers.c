@@ -226,8 +226,8 @@ static bw_status read_each(bw_context *ctx, bw_dataset **root, const char *const
     return BW_OK;
 }
 
-/* Whether .txt files and the lines of standard input are texts rather than tables: if the option `text` names no column, or the model
- * was trained on such, or on a table's column of text alone. */
+/* Whether .txt files and the lines of standard input are texts rather than tables: if the option `text` names no column, or the
+ * model was trained on such, or on a table's column of text alone. */
 static bool is_of_texts(bw_context *ctx, const char *path, const bw_read_options *options)
 {
     const bwi_facts *like = options->like ? bwi_dataset_facts(options->like) : NULL;

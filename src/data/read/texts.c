@@ -1,8 +1,8 @@
 /*
- * Texts: a folder of class folders of .txt files, reviews/pos/1.txt, reviews/neg/2.txt, as Keras's text_dataset_from_directory reads
- * it; and, without targets, a folder of .txt files, a list of them, or the lines of standard input. Classes are the sorted names of the
- * folders. All texts are read at once into memory that becomes a temporary file if it is large. Symbolic links are refused, so that
- * nothing outside the folder is opened.
+ * Texts: a folder of class folders of .txt files, reviews/pos/1.txt, reviews/neg/2.txt, as Keras's text_dataset_from_directory
+ * reads it; and, without targets, a folder of .txt files, a list of them, or the lines of standard input. Classes are the sorted
+ * names of the folders. All texts are read at once into memory that becomes a temporary file if it is large. Symbolic links are
+ * refused, so that nothing outside the folder is opened.
  */
 #include "data/read/read.h"
 #include "format/format.h"

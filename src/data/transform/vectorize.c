@@ -1,7 +1,7 @@
 /*
- * Vectorised samples: what the layers for text and categories (src/front) make of inputs, as further inputs, while samples are gathered.
- * Inputs that are numbers and all targets and weights stay; texts go no further than this stage. The fronts are the model's; whoever
- * makes such a dataset keeps the model.
+ * Vectorised samples: what the layers for text and categories (src/front) make of inputs, as further inputs, while samples are
+ * gathered. Inputs that are numbers and all targets and weights stay; texts go no further than this stage. The fronts are the
+ * model's; whoever makes such a dataset keeps the model.
  */
 #include "data/transform/transform.h"
 

@@ -133,7 +133,8 @@ bool bwi_check_vanishing_gradient(const bwi_doctor *d, bwi_finding *found)
     return false;
 }
 
-/* Gradients grow with the residuals of the output, which unscaled targets make large; what is left beside that is the layers' own. */
+/* Gradients grow with the residuals of the output, which unscaled targets make large; what is left beside that is the layers'
+ * own. */
 bool bwi_check_exploding_gradient(const bwi_doctor *d, bwi_finding *found)
 {
     static const double too_large = 100;

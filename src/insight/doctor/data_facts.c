@@ -1,6 +1,6 @@
 /*
- * Facts about samples from one pass over them, in bounded memory: a few numbers for each index of the last axis, a count for each class,
- * a sketch of the samples that were seen, and labels of some windows in their order.
+ * Facts about samples from one pass over them, in bounded memory: a few numbers for each index of the last axis, a count for each
+ * class, a sketch of the samples that were seen, and labels of some windows in their order.
  */
 #include "insight/doctor/doctor.h"
 

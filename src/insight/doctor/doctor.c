@@ -155,8 +155,8 @@ static bw_status find_batches(bwi_doctor *d)
     return status;
 }
 
-/* A plan decides on the losses that were left to the data. One that is refused tells nothing new: the checks of losses come to it, or
- * training on trial does. */
+/* A plan decides on the losses that were left to the data. One that is refused tells nothing new: the checks of losses come to it,
+ * or training on trial does. */
 static bw_status find_losses(const bwi_doctor *d)
 {
     bw_plan_options options = BW_PLAN_OPTIONS_DEFAULT;

@@ -1,7 +1,7 @@
 /*
- * The doctor: facts about data, model and some updates on trial, and a table of checks that look at them. A check is a row with an id,
- * the reason why it matters, and a function of the facts; nothing else knows the checks by name. Facts that were not collected are
- * zero, and a check that needs them then finds nothing.
+ * The doctor: facts about data, model and some updates on trial, and a table of checks that look at them. A check is a row with an
+ * id, the reason why it matters, and a function of the facts; nothing else knows the checks by name. Facts that were not collected
+ * are zero, and a check that needs them then finds nothing.
  */
 #ifndef BWI_INSIGHT_DOCTOR_H
 #define BWI_INSIGHT_DOCTOR_H

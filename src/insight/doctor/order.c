@@ -1,7 +1,8 @@
 /*
- * Whether the order of labels is one that chance explains. The statistic is the share of pairs within a window (about a batch) that have
- * the same label; it is compared with the same statistic of random permutations of the labels. If batches are more alike within than
- * in all but a few permutations, the order has a structure, whatever it is: sorted, in blocks, or by the day of recording.
+ * Whether the order of labels is one that chance explains. The statistic is the share of pairs within a window (about a batch) that
+ * have the same label; it is compared with the same statistic of random permutations of the labels. If batches are more alike
+ * within than in all but a few permutations, the order has a structure, whatever it is: sorted, in blocks, or by the day of
+ * recording.
  */
 #include "insight/doctor/doctor.h"
 
@@ -89,8 +90,8 @@ static void permute(uint16_t *group, int64_t count, uint64_t *random)
     }
 }
 
-/* Once ENOUGH permutations are as alike, chance explains the order, and their share estimates p (Besag and Clifford, 1991): mostly that
- * takes a few permutations only. */
+/* Once ENOUGH permutations are as alike, chance explains the order, and their share estimates p (Besag and Clifford, 1991): mostly
+ * that takes a few permutations only. */
 static void test(uint16_t *group, int64_t count, bwi_order *order)
 {
     int64_t found = count_pairs(group, count, order->window), as_alike = 0, pairs = 0;

@@ -1,6 +1,6 @@
 /*
- * bw_review: what a training showed by itself. It costs next to nothing beside the training: a few hundred samples are read, and only
- * if nothing has to be made or fetched for them; the model predicts only if its loss went nowhere.
+ * bw_review: what a training showed by itself. It costs next to nothing beside the training: a few hundred samples are read, and
+ * only if nothing has to be made or fetched for them; the model predicts only if its loss went nowhere.
  */
 #include "insight/doctor/doctor.h"
 

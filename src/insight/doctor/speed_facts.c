@@ -1,8 +1,8 @@
 /* Where the time of the updates on trial went, from the ledger that every training keeps. */
 #include "insight/doctor/doctor.h"
 
-/* The limits of the machine are for all of its cores; a run with fewer workers has its share of the arithmetic, and of the bandwidth
- * what its workers can take. */
+/* The limits of the machine are for all of its cores; a run with fewer workers has its share of the arithmetic, and of the
+ * bandwidth what its workers can take. */
 static void find_limits(bwi_speed_facts *facts, bw_context *ctx)
 {
     bw_machine machine;

@@ -1,7 +1,7 @@
 /*
- * Facts from updates on trial: the model is trained as its options say, for at most some seconds, and then given back as it was. Where
- * the loss does not fall as it should, the same updates are made again from the same state with another learning rate: what helps is
- * found by trying it.
+ * Facts from updates on trial: the model is trained as its options say, for at most some seconds, and then given back as it was.
+ * Where the loss does not fall as it should, the same updates are made again from the same state with another learning rate: what
+ * helps is found by trying it.
  */
 #include "insight/doctor/doctor.h"
 

@@ -1,7 +1,7 @@
 /*
- * Confirms a choice by training: from the same state, each candidate with its own rate goes on for the same time or until it reaches
- * the target, and the first to reach it is the one that is recommended, whatever was predicted. Where the noise scale cannot be measured,
- * nothing is predicted, and this alone makes the choice.
+ * Confirms a choice by training: from the same state, each candidate with its own rate goes on for the same time or until it
+ * reaches the target, and the first to reach it is the one that is recommended, whatever was predicted. Where the noise scale
+ * cannot be measured, nothing is predicted, and this alone makes the choice.
  */
 #include "insight/tune/tune.h"
 
@@ -75,8 +75,8 @@ static bw_status run_branch(bwi_tuner *tuner, int64_t batch, double seconds)
     return status;
 }
 
-/* A candidate that takes longer than the best one so far has lost, so where nobody asked for curves it gets no more than that, and the
- * first one half of the time that is left. */
+/* A candidate that takes longer than the best one so far has lost, so where nobody asked for curves it gets no more than that, and
+ * the first one half of the time that is left. */
 static double seconds_for(const bwi_tuner *tuner, const bw_tune_branch *best)
 {
     double left = bwi_tuner_left(tuner);

@@ -1,7 +1,7 @@
 /*
  * The throughput and the memory of batch sizes and tiles. All are measured in rounds, one after another, so that what disturbs the
- * machine for a while disturbs all of them, and the median of the rounds counts. The learning rate is zero meanwhile, since a model that
- * diverges would stop.
+ * machine for a while disturbs all of them, and the median of the rounds counts. The learning rate is zero meanwhile, since a model
+ * that diverges would stop.
  */
 #include "insight/tune/tune.h"
 

@@ -1,8 +1,8 @@
 /*
- * A learning rate and the averages of an optimizer for another batch size. SGD's rate follows the noise, lr(B) = lr_max / (1 + S / B),
- * which is linear far below the noise scale S; an optimizer that divides by the size of its gradients has a rate that grows with the
- * root of the batch. An average must reach back over the same number of samples, so beta' = beta^(B' / B). A momentum that is not an
- * average but a sum (v = m v - lr g) also makes steps longer, by 1 / (1 - m), for which the rate makes up.
+ * A learning rate and the averages of an optimizer for another batch size. SGD's rate follows the noise, lr(B) = lr_max / (1 + S /
+ * B), which is linear far below the noise scale S; an optimizer that divides by the size of its gradients has a rate that grows
+ * with the root of the batch. An average must reach back over the same number of samples, so beta' = beta^(B' / B). A momentum that
+ * is not an average but a sum (v = m v - lr g) also makes steps longer, by 1 / (1 - m), for which the rate makes up.
  */
 #include "insight/tune/tune.h"
 

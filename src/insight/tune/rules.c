@@ -86,8 +86,8 @@ static double regret_of(const bw_tune_row *rows, int count, int row, const bw_no
     return regret;
 }
 
-/* The quickest row by the estimate is chosen if it would not be much slower than another anywhere in the interval. Otherwise the row
- * that is best in the worst case is, under the same condition, which also holds where the scale is only known to be large. */
+/* The quickest row by the estimate is chosen if it would not be much slower than another anywhere in the interval. Otherwise the
+ * row that is best in the worst case is, under the same condition, which also holds where the scale is only known to be large. */
 bwi_tune_choice bwi_tune_choose(const bw_tune_row *rows, int count, const bw_noise_scale *noise, int64_t reference)
 {
     bwi_tune_choice choice = {.row = -1, .regret = (double)INFINITY};

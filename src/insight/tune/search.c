@@ -1,8 +1,8 @@
 /*
- * The search for learning rates. A range test, in which the rate rises from step to step until the loss explodes, tells where to begin;
- * short trainings from the same state, with the rate going up or down as long as that helps, decide. Trainings of the reference are
- * compared by the loss after the same number of samples. What the best of them reaches is the target, and rates of another batch size
- * are compared by the number of samples to it.
+ * The search for learning rates. A range test, in which the rate rises from step to step until the loss explodes, tells where to
+ * begin; short trainings from the same state, with the rate going up or down as long as that helps, decide. Trainings of the
+ * reference are compared by the loss after the same number of samples. What the best of them reaches is the target, and rates of
+ * another batch size are compared by the number of samples to it.
  */
 #include "insight/tune/tune.h"
 
@@ -97,8 +97,8 @@ static double speed_of(const bw_tuning *made, int64_t batch)
     return made->facts.rows > 0 ? made->rows[made->facts.rows - 1].samples_per_s : 1;
 }
 
-/* The rate goes through seven decades. The one to begin with is a tenth of that at which the loss was smallest: the customary rule, which
- * keeps away from the edge. */
+/* The rate goes through seven decades. The one to begin with is a tenth of that at which the loss was smallest: the customary rule,
+ * which keeps away from the edge. */
 static bw_status test_range(bwi_tuner *tuner, double base, climb *c)
 {
     bw_tuning *made = tuner->made;

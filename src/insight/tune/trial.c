@@ -1,7 +1,7 @@
 /*
- * One training from the snapshot, watched step by step. The loss is a running mean that goes back over a number of samples, the same
- * for all batch sizes, so that trials can be compared. A trial that fails after its first step has diverged, since bw_fit refuses
- * gradients that are not finite; one that fails before is the user's to know.
+ * One training from the snapshot, watched step by step. The loss is a running mean that goes back over a number of samples, the
+ * same for all batch sizes, so that trials can be compared. A trial that fails after its first step has diverged, since bw_fit
+ * refuses gradients that are not finite; one that fails before is the user's to know.
  */
 #include "insight/tune/tune.h"
 
@@ -63,7 +63,8 @@ static bool has_diverged(const watch *w)
     return !isfinite(t->loss) || t->loss > (t->growth > 1 ? 4 * t->least : 10 * fabs(w->first) + 1);
 }
 
-/* The running mean must have gone back over its samples once before it can reach the target: single losses of the beginning do not. */
+/* The running mean must have gone back over its samples once before it can reach the target: single losses of the beginning do
+ * not. */
 static bool on_step(void *user, const bw_progress *p)
 {
     watch *w = user;

@@ -1,6 +1,6 @@
 /*
- * bw_tune: measures batch sizes, finds the reference's rate, target and noise, chooses a batch size, finds its rate, and says what the
- * choice rests on. Whatever happens, the model is given back as it was.
+ * bw_tune: measures batch sizes, finds the reference's rate, target and noise, chooses a batch size, finds its rate, and says what
+ * the choice rests on. Whatever happens, the model is given back as it was.
  */
 #include "insight/tune/tune.h"
 
@@ -139,8 +139,8 @@ static bool stop_at_once(void *user, const bw_progress *progress)
     return false;
 }
 
-/* One step tells whether the model and the data fit each other, fits layers that are fitted to data, and logs what is worth knowing.
- * Later runs would log the same again, so they are silent. */
+/* One step tells whether the model and the data fit each other, fits layers that are fitted to data, and logs what is worth
+ * knowing. Later runs would log the same again, so they are silent. */
 static bw_status try_step(bwi_tuner *t)
 {
     bw_fit_options options = t->fit;

@@ -52,7 +52,8 @@ double bwi_tuner_left(const bwi_tuner *tuner); /* seconds of the budget */
 
 /* ---- Rules (rules.c) ---- */
 
-/* The number of steps that `batch` needs, as a multiple of what `reference` needs: (1 + scale / batch) / (1 + scale / reference). */
+/* The number of steps that `batch` needs, as a multiple of what `reference` needs: (1 + scale / batch) / (1 + scale /
+ * reference). */
 double bwi_tune_steps(double scale, int64_t batch, int64_t reference);
 /* Sets the noise scale whose share of signal in steps of the reference is `share`, from `below` less to `above` more than that. */
 void bwi_tune_scale(bw_noise_scale *scale, double share, double below, double above, int64_t reference);

@@ -7,7 +7,8 @@
 
 #include "base/base.h"
 
-/* Each rank owns a run of the window's lanes. Those that a window usually fills are divided evenly, and the last rank owns the others. */
+/* Each rank owns a run of the window's lanes. Those that a window usually fills are divided evenly, and the last rank owns the
+ * others. */
 typedef struct bwi_lane_division {
     int lanes;   /* of all ranks */
     int divided; /* at least one for each rank */
@@ -19,8 +20,8 @@ static inline int bwi_rank_lane(bwi_lane_division all, int ranks, int rank)
     return rank == ranks ? all.lanes : (int)((int64_t)all.divided * rank / ranks);
 }
 
-/* A run of lanes consists of a few whole subtrees of the lanes' tree. The lanes of the largest one that begins with `first` and lies
- * before `end`. */
+/* A run of lanes consists of a few whole subtrees of the lanes' tree. The lanes of the largest one that begins with `first` and
+ * lies before `end`. */
 static inline int bwi_subtree(int first, int end)
 {
     int size = 1;
@@ -40,9 +41,9 @@ typedef struct bwi_lanes_kernels {
     void (*add_doubles)(int64_t count, const double *host, double *values);
     void (*scale)(int64_t count, float factor, float *values);   /* values *= factor */
     bwi_finiteness (*finiteness)(int64_t count, const float *x); /* the kind of the first element that is not finite */
-    /* For the gradient noise scale: adds to squares[l] the squared norm of the l-th of `lanes` vectors, `stride` floats apart, and to
-     * squares[lanes] that of their sum. With v every element is first divided by sqrt(correction v) + epsilon, as Adam does; v may be
-     * NULL. */
+    /* For the gradient noise scale: adds to squares[l] the squared norm of the l-th of `lanes` vectors, `stride` floats apart, and
+     * to squares[lanes] that of their sum. With v every element is first divided by sqrt(correction v) + epsilon, as Adam does; v
+     * may be NULL. */
     void (*squares)(int64_t count, int lanes, int64_t stride, const float *first, const float *v, double correction, double epsilon,
                     double *squares);
 } bwi_lanes_kernels;

@@ -30,7 +30,7 @@ typedef enum bwi_loss_kind {
 
 /* Losses with several parameters. */
 typedef enum bwi_graded_kind {
-    BWI_GRADED_BINARY_FOCAL, /* mean w (1 - p_t)^gamma binary_crossentropy, p_t = t x + (1 - t)(1 - x), w = 1 or alpha t + (1 - alpha)(1 - t) */
+    BWI_GRADED_BINARY_FOCAL, /* w (1 - p)^gamma crossentropy, p = t x + (1 - t)(1 - x), w = 1 or alpha t + (1 - alpha)(1 - t) */
     BWI_GRADED_CATEGORICAL_FOCAL, /* -alpha sum t (1 - c)^gamma log c, c = x / sum x clipped */
     BWI_GRADED_TVERSKY,           /* 1 - I / (I + alpha sum (1 - x) y + beta sum x (1 - y) + epsilon), I = sum x y */
     BWI_GRADED_GENERALIZED        /* (1 - x[y]^gamma) / gamma, for class numbers (int32) */
@@ -58,9 +58,10 @@ typedef struct bwi_loss_kernels {
                            float *loss);
     void (*graded_backward)(const bwi_graded *g, const bwi_rows *rows, const float *x, const void *target, const float *weight,
                             const float *diff, float *dx);
-    /* Connectionist temporal classification of each sample: loss = -log of the probability that the output's rows (logits of `classes`
-     * classes at `times` times; class 0 is the blank) spell the labels, of which the first ones count, as many as are not 0. dx is
-     * the gradient. `scratch` has room for ctc_scratch doubles. Returns the first sample whose labels cannot be spelled, or -1. */
+    /* Connectionist temporal classification of each sample: loss = -log of the probability that the output's rows (logits of
+     * `classes` classes at `times` times; class 0 is the blank) spell the labels, of which the first ones count, as many as are not
+     * 0. dx is the gradient. `scratch` has room for ctc_scratch doubles. Returns the first sample whose labels cannot be spelled,
+     * or -1. */
     int64_t (*ctc)(int64_t samples, int64_t times, int64_t classes, int64_t length, const float *x, const int32_t *labels,
                    double *scratch, float *loss, float *dx);
     int64_t (*ctc_scratch)(int64_t times, int64_t classes, int64_t length);

@@ -24,13 +24,12 @@ typedef struct bwi_accuracy {
 
 enum { BWI_MOST_THRESHOLDS = 8, BWI_MOST_LABEL_WEIGHTS = 8 };
 
-/* How predictions between 0 and 1 compare with binary targets (0: no, anything else: yes): at each threshold of a list, or by buckets
- * of n thresholds, where threshold i lies at i / (n - 1), or is number i - 1 of the list if there is one. Bucket i holds the predictions
- * above threshold i up to the next. */
+/* How predictions between 0 and 1 compare with binary targets (0: no, anything else: yes): at each threshold of a list, or by
+ * buckets of n thresholds, where threshold i lies at i / (n - 1), or is number i - 1 of the list if there is one. Bucket i holds
+ * the predictions above threshold i up to the next. */
 typedef struct bwi_confusion {
     int64_t buckets; /* n; 0: the thresholds of the list */
-    bool
-        strict; /* of buckets: no prediction is above threshold 0 unless it is above 0, so that bucket i is that of threshold i - 1 */
+    bool strict;     /* of buckets: only predictions above 0 are above threshold 0, so that bucket i is that of threshold i - 1 */
     int64_t thresholds;
     float threshold[BWI_MOST_THRESHOLDS]; /* ascending if there are buckets */
     int64_t labels;                       /* each column of a row has its own sums; 0: all share them */
@@ -41,8 +40,8 @@ typedef struct bwi_confusion {
     float label_weight[BWI_MOST_LABEL_WEIGHTS]; /* of each column */
 } bwi_confusion;
 
-/* The row's prediction of a class against its target, for intersections over unions. Class numbers outside 0 ... classes - 1 and those of
- * `ignored` do not count. */
+/* The row's prediction of a class against its target, for intersections over unions. Class numbers outside 0 ... classes - 1 and
+ * those of `ignored` do not count. */
 typedef enum bwi_match_kind {
     BWI_MATCH_LABELS,  /* the largest of a row against a class number (int32) */
     BWI_MATCH_ONE_HOT, /* the largest of a row against the largest of the target's */
@@ -68,12 +67,12 @@ typedef struct bwi_metric_kernels {
      * is wrong, and no failure. */
     void (*accuracy)(const bwi_accuracy *a, const bwi_rows *rows, const float *x, const void *target, const float *weight,
                      double *sums);
-    /* Adds, by bucket, the weights of yes, then of no, for each label; or, for each threshold, those of true positives, false positives,
-     * false negatives and true negatives. */
+    /* Adds, by bucket, the weights of yes, then of no, for each label; or, for each threshold, those of true positives, false
+     * positives, false negatives and true negatives. */
     void (*confusion)(const bwi_confusion *c, const bwi_rows *rows, const float *x, const float *y, const float *weight,
                       double *sums);
-    /* For each column of the row: adds w, w y, w y^2 and w (y - x)^2, `width` of each; then the count of all numbers. A sample is one
-     * row. */
+    /* For each column of the row: adds w, w y, w y^2 and w (y - x)^2, `width` of each; then the count of all numbers. A sample is
+     * one row. */
     void (*variation)(const bwi_rows *rows, const float *x, const float *y, const float *weight, double *sums);
     /* For each column: adds w p y, w p (1 - y) and w (1 - p) y, `width` of each, where p is 1 for a prediction above the threshold,
      * or without one (0) for the largest of its row unless that is 0, and 0 for the others. */

@@ -27,9 +27,9 @@ typedef struct bwi_reduce_kernels {
     void (*l2_normalize)(const bwi_around *around, const float *x, float *y);
     void (*l2_normalize_backward)(const bwi_around *around, const float *x, const float *dy, float *dx);
 
-    /* Keras's sparsemax of columns: y = max(x - tau, 0). With x sorted downwards as s and sums c[i] = s[0] + ... + s[i], the first k
-     * elements for which s[i] > (c[i] - 1) / (i + 1) are the support, and tau = (c[0] + ... + c[k - 1] - 1) / k. (In the paper, tau
-     * is (c[k - 1] - 1) / k, so Keras's rows need not add up to one.) */
+    /* Keras's sparsemax of columns: y = max(x - tau, 0). With x sorted downwards as s and sums c[i] = s[0] + ... + s[i], the first
+     * k elements for which s[i] > (c[i] - 1) / (i + 1) are the support, and tau = (c[0] + ... + c[k - 1] - 1) / k. (In the paper,
+     * tau is (c[k - 1] - 1) / k, so Keras's rows need not add up to one.) */
     void (*sparsemax)(const bwi_around *around, const float *x, float *y);
     void (*sparsemax_backward)(const bwi_around *around, const float *x, const float *dy, float *dx);
 

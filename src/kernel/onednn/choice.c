@@ -322,8 +322,8 @@ static dnnl_status_t forward_like(const bwi_conv *conv, bwi_conv_choice *choice,
     return status;
 }
 
-/* For images of a few pixels oneDNN multiplies rearranged images: it needs several times the weights of scratch memory, and moves images
- * and weights. Where they lie in blocks, a kernel by hand does better. */
+/* For images of a few pixels oneDNN multiplies rearranged images: it needs several times the weights of scratch memory, and moves
+ * images and weights. Where they lie in blocks, a kernel by hand does better. */
 static void leave_weights(const bwi_conv *conv, bwi_conv_choice *choice)
 {
     bwi_conv_stage *stage = &choice->stages[BWI_CONV_BACKWARD_WEIGHTS];

@@ -5,8 +5,8 @@
  * prefers them), and a second layout of the weights for backward data where oneDNN prefers another. A pass whose primitive computes
  * in yet other layouts moves its operands through the scratch memory ("inner" layouts).
  *
- * oneDNN's weights are [g][oc/g][ic/g][kd][kh][kw]. A depthwise layer with Keras's kernel (kh, kw, in, multiplier) is groups = in, oc =
- * in * multiplier: its kernel (kh, kw, in/groups = 1, out) has the same order in memory.
+ * oneDNN's weights are [g][oc/g][ic/g][kd][kh][kw]. A depthwise layer with Keras's kernel (kh, kw, in, multiplier) is groups = in,
+ * oc = in * multiplier: its kernel (kh, kw, in/groups = 1, out) has the same order in memory.
  */
 #ifndef BWI_KERNEL_ONEDNN_CONVOLUTION_H
 #define BWI_KERNEL_ONEDNN_CONVOLUTION_H

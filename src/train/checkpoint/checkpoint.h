@@ -1,7 +1,7 @@
 /*
  * checkpoint: what a run needs to continue after a kill as if nothing had happened. A checkpoint is a folder named after its step:
- * the values of a bwi_state in one file in the format of safetensors, and manifest.json, which is written last and holds a checksum of
- * every value and of itself. Where a manifest is and its checksums are right, the checkpoint is whole.
+ * the values of a bwi_state in one file in the format of safetensors, and manifest.json, which is written last and holds a checksum
+ * of every value and of itself. Where a manifest is and its checksums are right, the checkpoint is whole.
  */
 #ifndef BWI_TRAIN_CHECKPOINT_H
 #define BWI_TRAIN_CHECKPOINT_H
@@ -30,7 +30,8 @@ void bwi_identity_add_training(bwi_identity *identity, const bwi_training *train
 bw_status bwi_identity_add_data(bwi_identity *identity, const char *name, const bw_dataset *dataset);
 void bwi_identity_add_options(bwi_identity *identity, const bw_fit_options *options);
 void bwi_identity_write(const bwi_identity *identity, bwi_json_writer *writer);
-/* Fails with the name of the first fact that differs from those in the manifest, or, if `all` of them are known now, is there alone. */
+/* Fails with the name of the first fact that differs from those in the manifest, or, if `all` of them are known now, is there
+ * alone. */
 bw_status bwi_identity_compare(const bwi_identity *identity, const bwi_json *recorded, bool all, const char *where);
 void bwi_identity_free(bwi_identity *identity);
 
@@ -137,8 +138,8 @@ typedef struct bwi_writer bwi_writer;
 
 /* Starts the thread. The image is taken, and its folder kept. */
 bw_status bwi_writer_open(bw_context *ctx, bwi_writer **writer, bwi_checkpoint_image *image, const char *folder, int keep);
-/* Whether the thread is done with the checkpoint before. Then: copies the state and leaves it to the thread, unless something of the
- * state could not be gathered. */
+/* Whether the thread is done with the checkpoint before. Then: copies the state and leaves it to the thread, unless something of
+ * the state could not be gathered. */
 bool bwi_writer_is_free(bwi_writer *writer);
 bool bwi_writer_take(bwi_writer *writer, int64_t rows, const bwi_checkpoint_facts *facts, const bw_status *gathered);
 void bwi_writer_wait(bwi_writer *writer);        /* until the thread has nothing to do */

@@ -1,7 +1,7 @@
 /*
- * Checkpoints of a fit. They are taken between steps only, when every change of a step has been made and nothing of the next one has
- * begun; so a window of accumulated batches is never cut, and what validation has computed is computed again. Random draws and orders
- * are functions of seeds and counters, so the values of the state are all that a fit needs.
+ * Checkpoints of a fit. They are taken between steps only, when every change of a step has been made and nothing of the next one
+ * has begun; so a window of accumulated batches is never cut, and what validation has computed is computed again. Random draws and
+ * orders are functions of seeds and counters, so the values of the state are all that a fit needs.
  */
 #include "train/checkpoint/fit_checkpoints.h"
 
@@ -19,8 +19,8 @@ static bwi_training *training_of(const bwi_fit_checkpoints *c)
     return c->state.session->training;
 }
 
-/* Whether one is taken now. Where ranks have divided the optimizer's slots, the first one decides for all of them: it needs what they
- * have. */
+/* Whether one is taken now. Where ranks have divided the optimizer's slots, the first one decides for all of them: it needs what
+ * they have. */
 static bool is_taken(bwi_fit_checkpoints *c, bool due)
 {
     double taken = 0;

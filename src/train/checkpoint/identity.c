@@ -1,7 +1,7 @@
 /*
  * What a run is: model, optimizer, losses, samples and options, as names and texts. A run is resumed only if all of them are the
- * same; otherwise its user is told which one is not. What changes no bit of the result (workers, ranks, memory, callbacks) and how many
- * epochs there are is not part of it.
+ * same; otherwise its user is told which one is not. What changes no bit of the result (workers, ranks, memory, callbacks) and how
+ * many epochs there are is not part of it.
  */
 #include "train/checkpoint/checkpoint.h"
 
@@ -132,8 +132,8 @@ static void add_layer(bwi_identity *identity, const bwi_layer *layer)
     add_text(identity, name, &text);
 }
 
-/* What operators compute that a program calls without a layer (bw_affine, bw_slice, ...), member by member, since structs may have gaps.
- * Arguments of layers are compared with these. */
+/* What operators compute that a program calls without a layer (bw_affine, bw_slice, ...), member by member, since structs may have
+ * gaps. Arguments of layers are compared with these. */
 #define MEMBER(op, type, member)                                     \
     {                                                                \
         &op, offsetof(type, member), sizeof((const type *)0)->member \

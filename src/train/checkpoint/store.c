@@ -1,7 +1,7 @@
 /*
  * The folder of checkpoints. A checkpoint is written values first and manifest last, each synced and renamed, so whatever is killed
- * when, the last one with a manifest is whole; it is removed manifest first, so what remains of it is nobody's checkpoint. Nothing here
- * allocates, and nothing touches the context's message, since a thread of its own does this while training goes on.
+ * when, the last one with a manifest is whole; it is removed manifest first, so what remains of it is nobody's checkpoint. Nothing
+ * here allocates, and nothing touches the context's message, since a thread of its own does this while training goes on.
  */
 #include "train/checkpoint/checkpoint.h"
 

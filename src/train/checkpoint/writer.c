@@ -1,8 +1,8 @@
 /*
- * The thread that writes checkpoints. Training copies its state into the image and goes on; the thread computes checksums, writes, syncs
- * and removes old checkpoints. There is one image: while the thread is busy with a slow disk, the next checkpoint waits, and is
- * taken with the state of the first step after the disk is done. So training never waits for a disk, and the last whole checkpoint
- * is never older than two writes.
+ * The thread that writes checkpoints. Training copies its state into the image and goes on; the thread computes checksums, writes,
+ * syncs and removes old checkpoints. There is one image: while the thread is busy with a slow disk, the next checkpoint waits, and
+ * is taken with the state of the first step after the disk is done. So training never waits for a disk, and the last whole
+ * checkpoint is never older than two writes.
  */
 #include "train/checkpoint/checkpoint.h"
 

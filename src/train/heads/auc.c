@@ -1,4 +1,5 @@
-/* The area under a curve (ROC, precision-recall, gains), from weights of yes and no by buckets of thresholds, of all labels or of each. */
+/* The area under a curve (ROC, precision-recall, gains), from weights of yes and no by buckets of thresholds, of all labels or of
+ * each. */
 #include "train/heads/metrics.h"
 
 #include <math.h>

@@ -136,8 +136,8 @@ static double specificity_of(const double *counts)
 
 typedef double (*rate_of)(const double *counts);
 
-/* Finds the largest rate among the thresholds at which the other one is at least what was asked for. What is above threshold i lies in
- * the buckets behind it. */
+/* Finds the largest rate among the thresholds at which the other one is at least what was asked for. What is above threshold i lies
+ * in the buckets behind it. */
 static double largest(const bw_node *node, const double *sums, rate_of rate, rate_of other)
 {
     const bwi_confusion_attributes *a = node->attributes;

@@ -174,8 +174,8 @@ static bw_node *ctc(const bwi_loss_row *row, const bwi_head *head, const bwi_arg
     return add(row, head, &bwi_op_ctc, head->prediction, NULL, 0);
 }
 
-/* Dice and Tversky are sums over the axes that are given, counted from the batch's: the last one, or all except the batch's. Keras's
- * default is all, that of the batch, too. */
+/* Dice and Tversky are sums over the axes that are given, counted from the batch's: the last one, or all except the batch's.
+ * Keras's default is all, that of the batch, too. */
 static bool is_last_axis(const bwi_shape *shape, const bwi_argument_value *axis)
 {
     return axis->count == 1 && (axis->integer == -1 || axis->integer == shape->ndim);

@@ -1,6 +1,6 @@
 /*
- * metrics: what the files that compute metrics share: how a node is added, and the parts of the table's rows that lie in other files.
- * A value gets the sums over an epoch; `index` chooses one of a metric's numbers if it has several (thresholds, classes).
+ * metrics: what the files that compute metrics share: how a node is added, and the parts of the table's rows that lie in other
+ * files. A value gets the sums over an epoch; `index` chooses one of a metric's numbers if it has several (thresholds, classes).
  */
 #ifndef BWI_TRAIN_METRICS_H
 #define BWI_TRAIN_METRICS_H

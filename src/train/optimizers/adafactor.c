@@ -1,6 +1,6 @@
 /*
- * Adafactor: the second moment of a matrix is the product of two vectors (kernel/whole.h). The rate of update t is min(lr, 1 / sqrt t)
- * whether relative_step is set or not, as in Keras, whose formula has the minimum twice.
+ * Adafactor: the second moment of a matrix is the product of two vectors (kernel/whole.h). The rate of update t is min(lr, 1 / sqrt
+ * t) whether relative_step is set or not, as in Keras, whose formula has the minimum twice.
  */
 #include "train/optimizers/rows.h"
 

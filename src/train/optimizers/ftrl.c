@@ -1,6 +1,6 @@
 /*
- * Ftrl: n' = n + g g; z += g + 2 shrinkage w - (n'^p - n^p) / lr w; w = (z held within +-l1 - z) / (n'^p / lr + 2 l2 + beta / lr), where
- * p = -learning_rate_power.
+ * Ftrl: n' = n + g g; z += g + 2 shrinkage w - (n'^p - n^p) / lr w; w = (z held within +-l1 - z) / (n'^p / lr + 2 l2 + beta / lr),
+ * where p = -learning_rate_power.
  */
 #include "train/optimizers/rows.h"
 

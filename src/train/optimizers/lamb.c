@@ -1,4 +1,5 @@
-/* Lamb: Adam's m and v; u = m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + eps); w -= lr |w| / |u| u, where norms are of a whole variable. */
+/* Lamb: Adam's m and v; u = m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + eps); w -= lr |w| / |u| u, where norms are of a whole
+ * variable. */
 #include "train/optimizers/rows.h"
 
 enum { RATE, BETA1, BETA2, EPSILON, DECAY, COMMON, COUNT = COMMON + BWI_COMMON_COUNT };

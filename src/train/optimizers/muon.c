@@ -1,6 +1,6 @@
 /*
- * Muon: matrices follow their momentum made orthogonal (kernel/whole.h), w -= lr sqrt(max(rows, columns)) rms_rate x; every other variable
- * follows Adam, and so do embeddings and the layers that exclude_layers names.
+ * Muon: matrices follow their momentum made orthogonal (kernel/whole.h), w -= lr sqrt(max(rows, columns)) rms_rate x; every other
+ * variable follows Adam, and so do embeddings and the layers that exclude_layers names.
  */
 #include "train/optimizers/rows.h"
 

@@ -1,4 +1,5 @@
-/* CSV files against what pandas wrote and found (tests/data/make_csv.py), and against every kind of mistake in them. label: thread */
+/* CSV files against what pandas wrote and found (tests/data/make_csv.py), and against every kind of mistake in them. label:
+ * thread */
 #include "csv_test.h"
 #include "support/folder.h"
 
@@ -302,7 +303,8 @@ static void test_words(void **state)
 
 /* ---- Large text: many blocks, on several workers ---- */
 
-/* `quotes`: around commas and newlines. `inch`: one quote that is only text, so that most newlines have an odd number before them. */
+/* `quotes`: around commas and newlines. `inch`: one quote that is only text, so that most newlines have an odd number before
+ * them. */
 static char *large_text(int rows, bool quotes, bool inch)
 {
     char *text = malloc((size_t)rows * 64 + 64), *at = text;

@@ -1,4 +1,5 @@
-/* Files with parts for training, validation and tests (tests/data/make_parts.py), and batch sizes that alternate from epoch to epoch. */
+/* Files with parts for training, validation and tests (tests/data/make_parts.py), and batch sizes that alternate from epoch to
+ * epoch. */
 #include "csv_test.h"
 
 static void check_part(const char *file, const char *part, int64_t samples, float first)

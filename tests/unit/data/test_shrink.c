@@ -1,6 +1,6 @@
 /*
- * A mapped file that becomes shorter: reading what is gone is a failure with the file's name, not the end of the process; a step that read
- * it is not committed. The host's own handler of SIGBUS stays, and any other SIGBUS does what it did before.
+ * A mapped file that becomes shorter: reading what is gone is a failure with the file's name, not the end of the process; a step
+ * that read it is not committed. The host's own handler of SIGBUS stays, and any other SIGBUS does what it did before.
  */
 #include "support/check.h"
 #include "support/folder.h"
@@ -66,7 +66,8 @@ static bool cut(void *user, const bw_progress *progress)
     return true;
 }
 
-/* The file is cut off after a few steps; the steps that were made are those of a run that ended there, whoever reads the samples. */
+/* The file is cut off after a few steps; the steps that were made are those of a run that ended there, whoever reads the
+ * samples. */
 static void test_fit(int workers)
 {
     char path[2300];

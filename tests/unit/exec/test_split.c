@@ -1,7 +1,6 @@
 /*
- * Layers split over workers: a deferred gradient, summed block by block at the update, has the bits of the one that is stored in the
- * lanes, and lies within the bound that was computed from its factors.
- * label: thread
+ * Layers split over workers: a deferred gradient, summed block by block at the update, has the bits of the one that is stored in
+ * the lanes, and lies within the bound that was computed from its factors. label: thread
  */
 #include "exec/internal.h"
 #include "support/planned.h"

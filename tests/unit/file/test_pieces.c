@@ -1,6 +1,6 @@
 /*
- * Files are written in pieces: saving a model takes no more memory than the plan of a run with `saves` has for it, and little, whatever
- * the model and the kind of file are.
+ * Files are written in pieces: saving a model takes no more memory than the plan of a run with `saves` has for it, and little,
+ * whatever the model and the kind of file are.
  */
 #include "support/check.h"
 #include "support/folder.h"

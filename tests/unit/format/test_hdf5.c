@@ -212,7 +212,8 @@ static void test_latest(void **state)
     bw_close(ctx);
 }
 
-/* Newer files have checksums: a byte of the heap, of its index or of a header that differs is noticed, unless nothing is kept there. */
+/* Newer files have checksums: a byte of the heap, of its index or of a header that differs is noticed, unless nothing is kept
+ * there. */
 static void test_checksums(void **state)
 {
     (void)state;

@@ -255,8 +255,8 @@ static void test_announced(void **state)
     bw_close(ctx);
 }
 
-/* Members of more than 4 GiB, and members behind them, have their numbers in fields of zip64. The file has holes where the zeros would
- * be, so that it needs no space; its sums are not those of its bytes. */
+/* Members of more than 4 GiB, and members behind them, have their numbers in fields of zip64. The file has holes where the zeros
+ * would be, so that it needs no space; its sums are not those of its bytes. */
 static void test_large(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* The doctor's updates on trial: what they find in real trainings, no false alarm on clean problems, and a model that stays as it was. */
+/* The doctor's updates on trial: what they find in real trainings, no false alarm on clean problems, and a model that stays as it
+ * was. */
 #include "support/context.h"
 #include "support/folder.h"
 
@@ -358,7 +359,8 @@ static void test_unchanged(void **state)
     assert_true(hashes[0] == hashes[1]);
 }
 
-/* The options may be those of the training itself, which writes checkpoints: trials of doctor and tune write none and continue none. */
+/* The options may be those of the training itself, which writes checkpoints: trials of doctor and tune write none and continue
+ * none. */
 static void test_no_files(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* bw_tune gives the model back as it was, bit for bit, whatever it is made of and however tuning ends; and it fails as others do. */
+/* bw_tune gives the model back as it was, bit for bit, whatever it is made of and however tuning ends; and it fails as others
+ * do. */
 #include "support/context.h"
 
 #include "insight/tune/tune.h"
@@ -86,8 +87,8 @@ static void test_bits(void **state)
     }
 }
 
-/* Where noise cannot be measured, and no time is left to train candidates, nothing is recommended, and the reason says so; with time,
- * what is recommended is a candidate that reached the target. */
+/* Where noise cannot be measured, and no time is left to train candidates, nothing is recommended, and the reason says so; with
+ * time, what is recommended is a candidate that reached the target. */
 static void test_refused_noise(void **state)
 {
     (void)state;

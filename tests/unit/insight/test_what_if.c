@@ -1,4 +1,5 @@
-/* The rule that predicts a step on other hardware, on given numbers whose answers are worked out by hand; and through a real run. */
+/* The rule that predicts a step on other hardware, on given numbers whose answers are worked out by hand; and through a real
+ * run. */
 #include "support/context.h"
 
 #include "insight/internal.h"

@@ -237,8 +237,8 @@ static void test_clear_padding(void **state)
 
 /* ---- Upsampling ---- */
 
-/* The weight of x's pixel i in y's pixel o along an axis of `extent` pixels. Bilinear: a hat of width 1 around the place of o, which
- * the border holds within the image. */
+/* The weight of x's pixel i in y's pixel o along an axis of `extent` pixels. Bilinear: a hat of width 1 around the place of o,
+ * which the border holds within the image. */
 static double weight_of(const bwi_upsampling *up, int axis, int64_t extent, int64_t o, int64_t i)
 {
     if (!up->bilinear) {

@@ -1,6 +1,6 @@
 /*
- * Attention's kernels of every table against the reference: sizes around those of blocks, several heads for one of keys, masks of all
- * kinds, queries that see no key, dropped shares, and both kinds of scores with their variables.
+ * Attention's kernels of every table against the reference: sizes around those of blocks, several heads for one of keys, masks of
+ * all kinds, queries that see no key, dropped shares, and both kinds of scores with their variables.
  */
 #include "support/kernel_check.h"
 

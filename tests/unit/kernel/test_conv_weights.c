@@ -1,6 +1,6 @@
 /*
- * The gradient of a convolution's weights that lie in squares, of every table against the reference: blocks of 4, 8 and 16, channels
- * that do not fill them, kernels larger than the image, strides, dilation, padding; the reference against a case by hand.
+ * The gradient of a convolution's weights that lie in squares, of every table against the reference: blocks of 4, 8 and 16,
+ * channels that do not fill them, kernels larger than the image, strides, dilation, padding; the reference against a case by hand.
  */
 #include "support/kernel_check.h"
 
@@ -67,7 +67,8 @@ static void test_conv_weights(void **state)
     each_table(check_conv_weights);
 }
 
-/* One channel in and out, a row of three, a kernel of two with one zero before: dw0 = x0 dy1 + x1 dy2, dw1 = x0 dy0 + x1 dy1 + x2 dy2. */
+/* One channel in and out, a row of three, a kernel of two with one zero before: dw0 = x0 dy1 + x1 dy2, dw1 = x0 dy0 + x1 dy1 + x2
+ * dy2. */
 static void test_by_hand(void **state)
 {
     (void)state;

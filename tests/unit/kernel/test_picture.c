@@ -1,5 +1,5 @@
-/* Images seen through a map: whole shifts and mirrors by index, means of neighbours, and the transpose; contrast by its formula. With
- * every table. */
+/* Images seen through a map: whole shifts and mirrors by index, means of neighbours, and the transpose; contrast by its formula.
+ * With every table. */
 #include "support/kernel_check.h"
 
 enum { H = 5, W = 4, C = 3, ALL = H * W * C };

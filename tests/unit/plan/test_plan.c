@@ -61,8 +61,8 @@ static void test_as_asked(void **state)
     }
 }
 
-/* No lane stays empty in every window: 7 samples are tiles of 4, 2 and 1, so a batch of 8 needs four lanes for the smaller batch that may
- * end an epoch. Evaluation feeds more than a batch. */
+/* No lane stays empty in every window: 7 samples are tiles of 4, 2 and 1, so a batch of 8 needs four lanes for the smaller batch
+ * that may end an epoch. Evaluation feeds more than a batch. */
 static void test_lanes_of_a_small_batch(void **state)
 {
     (void)state;

@@ -189,7 +189,8 @@ static double lanes_tree(int first, int count, int used, int64_t i, bool doubles
     return doubles ? low + high : (double)((float)low + (float)high);
 }
 
-/* Each rank fills its lanes and sums its own subtrees by definition; `turns` is the number of all lanes, `stop_at` how many are used. */
+/* Each rank fills its lanes and sums its own subtrees by definition; `turns` is the number of all lanes, `stop_at` how many are
+ * used. */
 static void *lanes_main(void *argument)
 {
     party *self = argument;

@@ -1,7 +1,8 @@
 /*
  * label: thread
- * Checkpoints as files: every byte that is changed and every length that is cut off is noticed, and the one before is loaded instead;
- * custom loops continue from them; ranks do; and an allocation that fails while one is read or written leaves everything as it was.
+ * Checkpoints as files: every byte that is changed and every length that is cut off is noticed, and the one before is loaded
+ * instead; custom loops continue from them; ranks do; and an allocation that fails while one is read or written leaves everything
+ * as it was.
  */
 #include "support/check.h"
 #include "support/disk.h"

@@ -1,5 +1,5 @@
-/* The first failure stays until somebody has been told of it, whichever function comes next: every one of batchwise.h that returns a
- * status, by name. */
+/* The first failure stays until somebody has been told of it, whichever function comes next: every one of batchwise.h that returns
+ * a status, by name. */
 #include "support/folder.h"
 #include "support/planned.h"
 

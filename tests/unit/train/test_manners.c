@@ -1,4 +1,5 @@
-/* The caller's rounding mode, floating-point flags and OpenMP setting: as they were, also in callbacks; bits do not depend on them. */
+/* The caller's rounding mode, floating-point flags and OpenMP setting: as they were, also in callbacks; bits do not depend on
+ * them. */
 #include "support/planned.h"
 
 #include <fenv.h>

@@ -1,6 +1,7 @@
 /*
- * The gradient noise scale: exact for a finite set, where all batches can be listed; right for linear regression with Gaussian inputs,
- * which has a closed form; an interval that covers the truth as often as it says; and "undetermined" where there is no gradient.
+ * The gradient noise scale: exact for a finite set, where all batches can be listed; right for linear regression with Gaussian
+ * inputs, which has a closed form; an interval that covers the truth as often as it says; and "undetermined" where there is no
+ * gradient.
  */
 #include "support/check.h"
 
@@ -46,8 +47,8 @@ static void add_batch(totals *t, const int points[4])
     t->count++;
 }
 
-/* Over all ordered batches without replacement the mean of the trace is the sample covariance's, with N - 1, and the mean of the signal
- * is |G|^2 - S / N for the whole set. */
+/* Over all ordered batches without replacement the mean of the trace is the sample covariance's, with N - 1, and the mean of the
+ * signal is |G|^2 - S / N for the whole set. */
 static void test_finite_set(void **state)
 {
     (void)state;
@@ -245,8 +246,8 @@ static void test_no_bit_changes(void **state)
     assert_true(measured == wide);
 }
 
-/* A table with one row for each of two words is a dense layer without a bias over their one-hot codes: the same samples, weights and
- * gradients, hence the same noise, raw and as Adam sees it. */
+/* A table with one row for each of two words is a dense layer without a bias over their one-hot codes: the same samples, weights
+ * and gradients, hence the same noise, raw and as Adam sees it. */
 static bw_noise_facts fit_words(const char *expression, bool codes, int every, uint64_t *hash)
 {
     enum { WORDS = 5, COUNT = 128 };

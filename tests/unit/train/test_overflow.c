@@ -1,6 +1,6 @@
 /*
- * Updates that would not be finite although their gradients are: refused as a whole, with the sample or the variable that is at fault,
- * and training goes on as if they had not been tried. What is large but fits is updated.
+ * Updates that would not be finite although their gradients are: refused as a whole, with the sample or the variable that is at
+ * fault, and training goes on as if they had not been tried. What is large but fits is updated.
  */
 #include "support/planned.h"
 

@@ -546,8 +546,8 @@ static bw_status add_target(csv_reading *r, bw_dataset *root)
     return status;
 }
 
-/* Of several targets each is a field by its column's name as well, without a copy, so that a model with an output of that name finds
- * it. */
+/* Of several targets each is a field by its column's name as well, without a copy, so that a model with an output of that name
+ * finds it. */
 static bw_status name_each_target(csv_reading *r, bw_dataset *root)
 {
     const csv_table *table = &r->table;
