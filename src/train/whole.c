@@ -11,14 +11,9 @@ static bwi_extents extents_of(const bwi_variable *variable)
         .ndim = variable->shape.ndim, .extent = variable->shape.extent, .count = bwi_shape_count(&variable->shape)};
 }
 
-static bool is_whole(const bwi_optimizer *o, const bwi_variable *variable)
-{
-    return variable->trainable && o->row->is_whole && o->row->is_whole(o, variable);
-}
-
 bool bwi_variable_is_whole(const bwi_optimizer *o, const bwi_variable *variable)
 {
-    return is_whole(o, variable);
+    return variable->trainable && o->row->is_whole && o->row->is_whole(o, variable);
 }
 
 /* ---- Memory ---- */
@@ -29,7 +24,7 @@ enum { COPIES = 2 + BWI_MAX_SLOTS };
 static size_t floats_of(const bwi_optimizer *o, const bwi_kernels *k, const bwi_variable *variable)
 {
     size_t count = (size_t)bwi_shape_count(&variable->shape), most = 0;
-    if (is_whole(o, variable)) {
+    if (bwi_variable_is_whole(o, variable)) {
         most = bwi_size_multiply(COPIES, count);
         most = bwi_size_add(most, o->row->whole_scratch ? (size_t)o->row->whole_scratch(k, variable) : 0);
     }
@@ -70,7 +65,7 @@ bool bwi_whole_reads_gradients(const bwi_training *t)
     bool reads = false;
     for (int v = 0; v < t->model->graph.variable_count; v++) {
         const bwi_variable *variable = t->model->graph.variables[v];
-        reads = reads || is_whole(&t->optimizer, variable) || (variable->trainable && variable->orthogonal > 0);
+        reads = reads || bwi_variable_is_whole(&t->optimizer, variable) || (variable->trainable && variable->orthogonal > 0);
     }
     return reads;
 }
@@ -151,7 +146,7 @@ bw_status bwi_whole_rehearse(bwi_session *s)
     const bwi_optimizer *o = &s->training->optimizer;
     const bwi_graph *graph = &s->training->model->graph;
     for (int v = 0; o->row->is_whole && v < graph->variable_count; v++) {
-        if (is_whole(o, graph->variables[v]) && !update(s, graph->variables[v], false)) {
+        if (bwi_variable_is_whole(o, graph->variables[v]) && !update(s, graph->variables[v], false)) {
             bwi_exec_clear(s->exec);
             return bwi_fail(
                 s->training->ctx, BW_INVALID_ARGUMENT,
@@ -168,7 +163,7 @@ void bwi_whole_update(bwi_session *s)
     const bwi_optimizer *o = &s->training->optimizer;
     const bwi_graph *graph = &s->training->model->graph;
     for (int v = 0; o->row->is_whole && v < graph->variable_count; v++) {
-        if (is_whole(o, graph->variables[v])) {
+        if (bwi_variable_is_whole(o, graph->variables[v])) {
             (void)update(s, graph->variables[v], true);
         }
     }
