@@ -47,7 +47,6 @@ def test_arrays_live_as_long_as_the_dataset():
 
 def test_what_is_no_number_is_refused():
     for x in (
-        np.array(["a", "b"]),
         np.array([1 + 2j]),
         np.array([object()]),
         np.datetime64("2020-01-01") + np.arange(3),
@@ -57,6 +56,15 @@ def test_what_is_no_number_is_refused():
             bw.Dataset(x)
     with pytest.raises(ValueError):
         len(bw.Dataset(np.zeros(3), np.zeros(4)))
+
+
+def test_texts_are_for_layers_that_take_them():
+    texts, labels = np.array(["good", "bad", "fine", "poor"] * 8), np.array([1, 0, 1, 0] * 8)
+    model = bw.Model("text_vectorization(10,length=1) embedding(10,4) flatten dense(1,sigmoid)")
+    model.fit(texts, labels, batch_size=8, epochs=60, verbose=0)
+    assert np.array_equal(model.predict(list(texts[:4])) > 0.5, [[True], [False], [True], [False]])
+    with pytest.raises(ValueError):
+        bw.Model("dense(1)").fit(texts, labels, verbose=0)
 
 
 def test_pandas():

@@ -86,6 +86,7 @@ ELSEWHERE = {
     "bw_predict": "bw_predict_all",
     "bw_model_free": "bw_close: a model has a context of its own",
     "bw_plan_print": "repr(plan)",
+    "bw_vectorize": "fit, evaluate and predict, which do it by themselves; custom loops over texts are for C",
     "bw_findings_count": "bw_findings_at",
     "bw_random_uniform": "NumPy's generator of a sample",
     "bw_random_normal": "likewise",

@@ -178,11 +178,11 @@ class Model:
         if loaders.is_loader(x) and y is None and sample_weight is None:
             return self._loaded(x)
         x, y = _only(x), _only(y)
-        if isinstance(x, (list, tuple)) and x and all(hasattr(one, "shape") for one in x):
+        if _is_arrays(x):
             x = dict(zip(self.input_names, x)) if len(x) > 1 else x[0]
-        if isinstance(y, (list, tuple)) and y and all(hasattr(one, "shape") for one in y):
+        if _is_arrays(y):
             y = dict(zip(self.output_names, y)) if len(y) > 1 else y[0]
-        if isinstance(sample_weight, (list, tuple)) and sample_weight and all(hasattr(one, "shape") for one in sample_weight):
+        if _is_arrays(sample_weight):
             sample_weight = dict(zip(self.output_names, sample_weight))
         return as_dataset(x, y, sample_weight)
 
@@ -576,6 +576,11 @@ def _restored(content, unbuilt, settings):
         return Model(path, **settings)
 
 
+def _is_arrays(value):
+    """Whether it is a list of arrays. Numbers and texts of NumPy have a shape as well, an empty one."""
+    return isinstance(value, (list, tuple)) and bool(value) and all(getattr(one, "shape", ()) for one in value)
+
+
 def _only(value):
     """A dict or a list of a single array is that array."""
     if isinstance(value, dict) and len(value) == 1:
@@ -588,7 +593,7 @@ def _sliced(value, part):
         return None
     if isinstance(value, dict):
         return {name: _sliced(one, part) for name, one in value.items()}
-    if isinstance(value, (list, tuple)) and value and all(hasattr(one, "shape") for one in value):
+    if _is_arrays(value):
         return [_sliced(one, part) for one in value]
     if hasattr(value, "iloc"):
         return value.iloc[part]
@@ -598,7 +603,7 @@ def _sliced(value, part):
 def _count(value):
     if isinstance(value, dict):
         return _count(next(iter(value.values())))
-    if isinstance(value, (list, tuple)) and value and all(hasattr(one, "shape") for one in value):
+    if _is_arrays(value):
         return _count(value[0])
     return len(value)
 
