@@ -36,6 +36,18 @@ int bwi_conv_result(bwi_conv_pass pass)
     return result_of_pass[pass];
 }
 
+dnnl_status_t bwi_conv_inner_layout(bwi_dnnl_layout *layout, const bwi_conv_stage *stage, bwi_conv_pass pass, int operand)
+{
+    return bwi_dnnl_layout_query(layout, stage->convolution.desc, layout_of_operand[pass][operand]);
+}
+
+dnnl_status_t bwi_conv_outer_layout(bwi_dnnl_layout *layout, const bwi_conv_stage *stage, bwi_conv_pass pass, int operand)
+{
+    const_dnnl_primitive_desc_t move = stage->move[operand].desc;
+    dnnl_query_t outside = operand == result_of_pass[pass] ? dnnl_query_dst_md : dnnl_query_src_md;
+    return move ? bwi_dnnl_layout_query(layout, move, outside) : bwi_conv_inner_layout(layout, stage, pass, operand);
+}
+
 /* "ref", "ref:any", "simple:ref"... but also "gemm:ref", whose product is the reference one. */
 static int grade_of_name(const char *name)
 {
@@ -64,20 +76,32 @@ static void primitive_free(bwi_conv_primitive *p)
     *p = (bwi_conv_primitive){0};
 }
 
-static void stage_free(bwi_conv_stage *stage)
+void bwi_conv_stage_free(bwi_conv_stage *stage)
 {
     primitive_free(&stage->convolution);
     for (int k = 0; k < BWI_OPERANDS; k++) {
         primitive_free(&stage->move[k]);
-        bwi_dnnl_layout_free(&stage->inner[k]);
     }
     *stage = (bwi_conv_stage){.grade = GRADE_NONE};
+}
+
+static void layouts_free(bwi_conv_layouts layouts)
+{
+    for (int k = 0; k < BWI_OPERANDS; k++) {
+        bwi_dnnl_layout_free(&layouts[k]);
+    }
+}
+
+static void leave_pass(bwi_conv_choice *choice, bwi_conv_pass pass)
+{
+    bwi_conv_stage_free(&choice->stages[pass]);
+    layouts_free(choice->inner[pass]);
 }
 
 void bwi_conv_choice_free(bwi_conv_choice *choice)
 {
     for (int p = 0; p < BWI_PASSES; p++) {
-        stage_free(&choice->stages[p]);
+        leave_pass(choice, (bwi_conv_pass)p);
     }
     for (int k = 0; k < BWI_OPERANDS; k++) {
         bwi_dnnl_layout_free(&choice->outer[k]);
@@ -177,17 +201,18 @@ static size_t scratchpad_bytes(const bwi_conv_primitive *p)
 }
 
 /* Describes the reorders between outer and inner layouts of operands, and divides the scratch memory among them. */
-static dnnl_status_t describe_moves(bwi_conv_stage *stage, bwi_conv_pass pass, const bwi_request outer)
+static dnnl_status_t describe_moves(bwi_conv_stage *stage, const bwi_conv_layouts inner, bwi_conv_pass pass,
+                                    const bwi_request outer)
 {
     size_t bytes = scratchpad_bytes(&stage->convolution);
     bool moved = false;
     for (int k = 0; k < BWI_OPERANDS; k++) {
-        if (!outer[k] || bwi_dnnl_layout_equal(outer[k], &stage->inner[k])) {
+        if (!outer[k] || bwi_dnnl_layout_equal(outer[k], &inner[k])) {
             continue;
         }
         bool out = k == result_of_pass[pass];
         dnnl_status_t status =
-            bwi_dnnl_reorder_describe(&stage->move[k].desc, out ? &stage->inner[k] : outer[k], out ? outer[k] : &stage->inner[k]);
+            bwi_dnnl_reorder_describe(&stage->move[k].desc, out ? &inner[k] : outer[k], out ? outer[k] : &inner[k]);
         if (status != dnnl_success) {
             return status;
         }
@@ -199,7 +224,7 @@ static dnnl_status_t describe_moves(bwi_conv_stage *stage, bwi_conv_pass pass, c
     for (int k = 0; k < BWI_OPERANDS; k++) {
         if (stage->move[k].desc) {
             stage->temporary[k] = bytes = bwi_size_align(bytes, BWI_CACHE_LINE);
-            bytes = bwi_size_add(bytes, bwi_dnnl_layout_bytes(&stage->inner[k]));
+            bytes = bwi_size_add(bytes, bwi_dnnl_layout_bytes(&inner[k]));
         }
     }
     stage->scratch_bytes = bytes;
@@ -215,7 +240,7 @@ static dnnl_status_t attempt(const bwi_conv *conv, bwi_conv_choice *choice, bwi_
                              const bwi_request outer)
 {
     bwi_conv_stage next = {.grade = GRADE_NONE};
-    bwi_dnnl_layout any[BWI_OPERANDS] = {{0}};
+    bwi_conv_layouts any = {{0}}, inner = {{0}};
     bwi_request ask;
     dnnl_status_t status = dnnl_success;
     for (int k = 0; k < BWI_OPERANDS; k++) {
@@ -235,22 +260,22 @@ static dnnl_status_t attempt(const bwi_conv *conv, bwi_conv_choice *choice, bwi_
         status = dnnl_primitive_desc_query(next.convolution.desc, dnnl_query_impl_info_str, 0, &name);
     }
     for (int k = 0; k < BWI_OPERANDS && status == dnnl_success; k++) {
-        status = bwi_dnnl_layout_query(&next.inner[k], next.convolution.desc, layout_of_operand[pass][k]);
+        status = bwi_conv_inner_layout(&inner[k], &next, pass, k);
     }
     if (status == dnnl_success) {
         strncat(next.name, name, sizeof next.name - 1);
         next.grade = grade_of_name(next.name);
-        status = describe_moves(&next, pass, outer);
+        status = describe_moves(&next, inner, pass, outer);
     }
-    for (int k = 0; k < BWI_OPERANDS; k++) {
-        bwi_dnnl_layout_free(&any[k]);
-    }
+    layouts_free(any);
     bool better = status == dnnl_success && next.grade > choice->stages[pass].grade;
     if (better) {
-        stage_free(&choice->stages[pass]);
+        leave_pass(choice, pass);
         choice->stages[pass] = next;
+        memcpy(choice->inner[pass], inner, sizeof inner);
     } else {
-        stage_free(&next);
+        bwi_conv_stage_free(&next);
+        layouts_free(inner);
     }
     return status == dnnl_unimplemented ? dnnl_success : status;
 }
@@ -261,7 +286,8 @@ static dnnl_status_t choose_forward(const bwi_conv *conv, bwi_conv_choice *choic
                                     dnnl_format_tag_t dst_tag)
 {
     bwi_dnnl_layout src = {0}, dst = {0};
-    bwi_conv_stage *stage = &choice->stages[BWI_CONV_FORWARD];
+    const bwi_conv_stage *stage = &choice->stages[BWI_CONV_FORWARD];
+    const bwi_dnnl_layout *inner = choice->inner[BWI_CONV_FORWARD];
     dnnl_status_t status = layout_of_tag(&src, &conv->shape, BWI_SRC, src_tag);
     if (status == dnnl_success) {
         status = layout_of_tag(&dst, &conv->shape, BWI_DST, dst_tag);
@@ -274,10 +300,10 @@ static dnnl_status_t choose_forward(const bwi_conv *conv, bwi_conv_choice *choic
     if (status != dnnl_success || stage->grade == GRADE_NONE) {
         return status;
     }
-    if (!image_block(&conv->shape, BWI_SRC, &stage->inner[BWI_SRC], &choice->src_tag, &choice->src_block) ||
-        !image_block(&conv->shape, BWI_DST, &stage->inner[BWI_DST], &choice->dst_tag, &choice->dst_block) ||
-        !bwi_weights_map_possible(&conv->shape, &stage->inner[BWI_WEIGHTS])) {
-        stage_free(stage);
+    if (!image_block(&conv->shape, BWI_SRC, &inner[BWI_SRC], &choice->src_tag, &choice->src_block) ||
+        !image_block(&conv->shape, BWI_DST, &inner[BWI_DST], &choice->dst_tag, &choice->dst_block) ||
+        !bwi_weights_map_possible(&conv->shape, &inner[BWI_WEIGHTS])) {
+        leave_pass(choice, BWI_CONV_FORWARD);
         return dnnl_success;
     }
     /* One channel is both channels-first and channels-last, but implementations want the same tag on both sides. */
@@ -288,7 +314,7 @@ static dnnl_status_t choose_forward(const bwi_conv *conv, bwi_conv_choice *choic
         choice->dst_tag = dnnl_acdb;
     }
     for (int k = 0; k < BWI_OPERANDS && status == dnnl_success; k++) {
-        status = bwi_dnnl_layout_copy(&choice->outer[k], &stage->inner[k]);
+        status = bwi_dnnl_layout_copy(&choice->outer[k], &inner[k]);
     }
     return status;
 }
@@ -330,7 +356,7 @@ static void leave_weights(const bwi_conv *conv, bwi_conv_choice *choice)
     bool blocks = choice->src_tag == choice->dst_tag && (choice->src_tag == dnnl_aBcd16b || choice->src_tag == dnnl_aBcd8b);
     if (blocks && conv->shape.groups == 1 &&
         bwi_weights_are_squares(&conv->shape, &choice->outer[BWI_WEIGHTS], choice->src_block)) {
-        stage_free(stage);
+        leave_pass(choice, BWI_CONV_BACKWARD_WEIGHTS);
         stage->grade = GRADE_SQUARES;
         choice->squares = true;
     }
@@ -369,19 +395,25 @@ static dnnl_status_t choose_backward_data(const bwi_conv *conv, bwi_conv_choice 
     }
     bwi_request packed = {images[BWI_SRC], &choice->outer[BWI_WEIGHTS], images[BWI_DST]};
     bwi_conv_stage first = *stage;
+    bwi_conv_layouts inner;
+    memcpy(inner, choice->inner[BWI_CONV_BACKWARD_DATA], sizeof inner);
+    memset(choice->inner[BWI_CONV_BACKWARD_DATA], 0, sizeof inner);
     *stage = (bwi_conv_stage){.grade = GRADE_NONE};
     status = attempt(conv, choice, BWI_CONV_BACKWARD_DATA, packed, packed);
     if (status == dnnl_success && stage->grade != GRADE_NONE && strcmp(stage->name, first.name) == 0) {
-        stage_free(&first);
+        bwi_conv_stage_free(&first);
+        layouts_free(inner);
     } else {
-        stage_free(stage);
+        leave_pass(choice, BWI_CONV_BACKWARD_DATA);
         *stage = first;
+        memcpy(choice->inner[BWI_CONV_BACKWARD_DATA], inner, sizeof inner);
     }
-    if (status == dnnl_success && !bwi_weights_map_possible(&conv->shape, &stage->inner[BWI_WEIGHTS])) {
-        stage_free(stage);
+    const bwi_dnnl_layout *weights = &choice->inner[BWI_CONV_BACKWARD_DATA][BWI_WEIGHTS];
+    if (status == dnnl_success && !bwi_weights_map_possible(&conv->shape, weights)) {
+        leave_pass(choice, BWI_CONV_BACKWARD_DATA);
     }
     if (status == dnnl_success) {
-        status = bwi_dnnl_layout_copy(&choice->backward_weights, &stage->inner[BWI_WEIGHTS]);
+        status = bwi_dnnl_layout_copy(&choice->backward_weights, weights);
     }
     return status;
 }
@@ -451,13 +483,13 @@ static const dnnl_format_tag_t candidates[][2] = {
 
 /* oneDNN picks an implementation only when the layouts are given, so each pair of layouts is tried until all passes have a
  * direct implementation; the best grade wins. */
-static dnnl_status_t choose_freely(bwi_conv *conv)
+static dnnl_status_t choose_freely(const bwi_conv *conv, bwi_conv_choice *choice)
 {
     int wanted = 0;
     for (int p = 0; p < BWI_PASSES; p++) {
         wanted += conv->wanted[p];
     }
-    for (size_t k = 0; k < BWI_COUNT(candidates) && conv->choice.grade < wanted * GRADE_DIRECT; k++) {
+    for (size_t k = 0; k < BWI_COUNT(candidates) && choice->grade < wanted * GRADE_DIRECT; k++) {
         bwi_conv_choice next;
         dnnl_status_t status = choice_begin(conv, &next);
         if (status == dnnl_success) {
@@ -466,10 +498,10 @@ static dnnl_status_t choose_freely(bwi_conv *conv)
         if (status == dnnl_success) {
             status = choose_backward(conv, &next, NULL);
         }
-        bool better = status == dnnl_success && next.grade > conv->choice.grade;
-        bwi_conv_choice_free(better ? &conv->choice : &next);
+        bool better = status == dnnl_success && next.grade > choice->grade;
+        bwi_conv_choice_free(better ? choice : &next);
         if (better) {
-            conv->choice = next;
+            *choice = next;
         }
         if (status != dnnl_success) {
             return status;
@@ -478,18 +510,18 @@ static dnnl_status_t choose_freely(bwi_conv *conv)
     return dnnl_success;
 }
 
-dnnl_status_t bwi_conv_choose(bwi_conv *conv, const bwi_conv *like)
+dnnl_status_t bwi_conv_choose(const bwi_conv *conv, bwi_conv_choice *choice, const bwi_conv_choice *like)
 {
-    dnnl_status_t status = choice_begin(conv, &conv->choice);
+    dnnl_status_t status = choice_begin(conv, choice);
     if (status == dnnl_success && !like) {
-        status = choose_freely(conv);
+        status = choose_freely(conv, choice);
     } else if (status == dnnl_success) {
-        status = forward_like(conv, &conv->choice, &like->choice);
+        status = forward_like(conv, choice, like);
         if (status == dnnl_success) {
-            status = choose_backward(conv, &conv->choice, &like->choice);
+            status = choose_backward(conv, choice, like);
         }
     }
-    if (status == dnnl_success && conv->choice.grade < GRADE_NONE / 2) { /* some pass has no implementation */
+    if (status == dnnl_success && choice->grade < GRADE_NONE / 2) { /* some pass has no implementation */
         status = dnnl_unimplemented;
     }
     return status;

@@ -77,37 +77,72 @@ static dnnl_status_t compile(bwi_conv_stage *stage)
     return status;
 }
 
-static bw_status make_maps(bw_context *ctx, bwi_conv *conv)
+static bw_status make_maps(bw_context *ctx, bwi_conv_form *form, const bwi_conv_shape *shape)
 {
-    const bwi_conv_choice *choice = &conv->choice;
-    bw_status status = bwi_weights_map_open(ctx, &conv->packed, &conv->shape, &choice->outer[BWI_WEIGHTS]);
+    const bwi_conv_choice *choice = &form->choice;
+    bw_status status = bwi_weights_map_open(ctx, &form->packed, shape, &choice->outer[BWI_WEIGHTS]);
     if (status == BW_OK && choice->backward_weights.there &&
         !bwi_dnnl_layout_equal(&choice->backward_weights, &choice->outer[BWI_WEIGHTS])) {
-        status = bwi_weights_map_open(ctx, &conv->backward, &conv->shape, &choice->backward_weights);
+        status = bwi_weights_map_open(ctx, &form->backward, shape, &choice->backward_weights);
     }
     return status;
 }
 
+static void form_free(bw_context *ctx, bwi_conv_form *form)
+{
+    if (form) {
+        bwi_weights_map_close(ctx, &form->packed);
+        bwi_weights_map_close(ctx, &form->backward);
+        bwi_conv_choice_free(&form->choice);
+        bwi_release(ctx, form);
+    }
+}
+
+/* Takes the stages that are needed out of a choice, and compiles them. */
+static dnnl_status_t take_stages(bwi_conv *conv, bwi_conv_choice *choice)
+{
+    dnnl_status_t status = dnnl_success;
+    conv->facts.squares = choice->squares;
+    conv->facts.src_block = choice->src_block;
+    conv->facts.dst_block = choice->dst_block;
+    conv->wanted[BWI_CONV_BACKWARD_WEIGHTS] &= !choice->squares;
+    for (int p = 0; p < BWI_PASSES && status == dnnl_success; p++) {
+        if (conv->wanted[p]) {
+            conv->stages[p] = choice->stages[p];
+            choice->stages[p] = (bwi_conv_stage){0};
+            status = compile(&conv->stages[p]);
+        }
+    }
+    return status;
+}
+
+/* A prototype keeps what it chose, since others are made like it; these keep nothing but what they run, as there are several for
+ * each layer. */
 static bw_status choose_and_compile(bw_context *ctx, bwi_conv *conv, const bwi_conv *like)
 {
     dnnl_status_t chosen = bwi_dnnl_library_of()->status;
     if (chosen != dnnl_success) {
         return bwi_conv_fail(ctx, &conv->shape, chosen);
     }
-    int setting = bwi_onednn_begin();
-    chosen = bwi_conv_choose(conv, like);
-    bw_status status = chosen == dnnl_success ? make_maps(ctx, conv) : BW_OK;
-    if (conv->choice.squares) {
-        conv->facts.squares = true;
-        conv->wanted[BWI_CONV_BACKWARD_WEIGHTS] = false;
+    bwi_conv_form *form = bwi_allocate(ctx, 1, sizeof *form);
+    if (!form) {
+        return BW_RESOURCE_EXHAUSTED;
     }
-    for (int p = 0; p < BWI_PASSES && chosen == dnnl_success && status == BW_OK; p++) {
-        if (conv->wanted[p]) {
-            chosen = compile(&conv->choice.stages[p]);
-        }
+    int setting = bwi_onednn_begin();
+    chosen = bwi_conv_choose(conv, &form->choice, like ? &like->form->choice : NULL);
+    if (chosen == dnnl_success) {
+        chosen = take_stages(conv, &form->choice);
     }
     bwi_onednn_end(setting);
-    return chosen == dnnl_success ? status : bwi_conv_fail(ctx, &conv->shape, chosen);
+    bw_status status = chosen != dnnl_success ? bwi_conv_fail(ctx, &conv->shape, chosen)
+                       : like                 ? BW_OK
+                                              : make_maps(ctx, form, &conv->shape);
+    conv->borrows = like;
+    conv->form = like ? like->form : form;
+    if (like) {
+        form_free(ctx, form);
+    }
+    return status;
 }
 
 /* The passes share one scratchpad, so the largest counts. The reference is many times slower, which is logged. */
@@ -116,14 +151,12 @@ static void collect_facts(bwi_conv *conv)
     static const char *const names[BWI_PASSES] = {"forward", "backward data", "backward weights"};
     const bwi_conv_shape *s = &conv->shape;
     bwi_conv_facts *facts = &conv->facts;
-    facts->run_bytes = bwi_conv_run_bytes();
-    facts->src_block = conv->choice.src_block;
-    facts->dst_block = conv->choice.dst_block;
-    facts->weights_floats = (int64_t)conv->packed.floats;
-    facts->backward_weights_floats = (int64_t)conv->backward.floats;
+    facts->run_bytes = bwi_conv_run_bytes(conv);
+    facts->weights_floats = (int64_t)conv->form->packed.floats;
+    facts->backward_weights_floats = conv->wanted[BWI_CONV_BACKWARD_DATA] ? (int64_t)conv->form->backward.floats : 0;
     facts->implementation[BWI_CONV_BACKWARD_WEIGHTS] = facts->squares ? "squares" : NULL;
     for (int p = 0; p < BWI_PASSES; p++) {
-        const bwi_conv_stage *stage = &conv->choice.stages[p];
+        const bwi_conv_stage *stage = &conv->stages[p];
         if (!conv->wanted[p]) {
             continue;
         }
@@ -145,9 +178,10 @@ static void release(bwi_conv *conv)
     if (!conv) {
         return;
     }
-    bwi_weights_map_close(conv->ctx, &conv->packed);
-    bwi_weights_map_close(conv->ctx, &conv->backward);
-    bwi_conv_choice_free(&conv->choice);
+    for (int p = 0; p < BWI_PASSES; p++) {
+        bwi_conv_stage_free(&conv->stages[p]);
+    }
+    form_free(conv->ctx, conv->borrows ? NULL : conv->form);
     bwi_release(conv->ctx, conv);
 }
 

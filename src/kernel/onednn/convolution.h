@@ -23,15 +23,17 @@ typedef struct bwi_conv_primitive {
     dnnl_primitive_t primitive; /* NULL until compiled */
 } bwi_conv_primitive;
 
+/* What a pass runs. Layouts are large, and the primitives know theirs, so none is kept here. */
 typedef struct bwi_conv_stage {
     bwi_conv_primitive convolution;
     bwi_conv_primitive move[BWI_OPERANDS]; /* outer to inner, or inner to outer for the result; unset where both are equal */
-    bwi_dnnl_layout inner[BWI_OPERANDS];
-    size_t temporary[BWI_OPERANDS]; /* where in the scratch memory an operand that is moved lies */
-    size_t scratch_bytes;           /* the primitives' scratchpads share the beginning */
-    int grade;                      /* of the implementations (choice.c) */
+    size_t temporary[BWI_OPERANDS];        /* where in the scratch memory an operand that is moved lies */
+    size_t scratch_bytes;                  /* the primitives' scratchpads share the beginning */
+    int grade;                             /* of the implementations (choice.c) */
     char name[64];
 } bwi_conv_stage;
+
+typedef bwi_dnnl_layout bwi_conv_layouts[BWI_OPERANDS];
 
 /* A complete choice of layouts and implementations. */
 typedef struct bwi_conv_choice {
@@ -40,6 +42,7 @@ typedef struct bwi_conv_choice {
     dnnl_format_tag_t src_tag, dst_tag;
     int64_t src_block, dst_block;
     bwi_conv_stage stages[BWI_PASSES];
+    bwi_conv_layouts inner[BWI_PASSES];
     bool squares; /* backward weights is left to the kernels by hand, and its stage is empty */
     int grade;
 } bwi_conv_choice;
@@ -51,20 +54,32 @@ typedef struct bwi_weights_map {
     size_t floats;
 } bwi_weights_map;
 
-size_t bwi_conv_run_bytes(void);
+/* What a prototype has, and others borrow from it. */
+typedef struct bwi_conv_form {
+    bwi_conv_choice choice;           /* its stages are empty once they are compiled */
+    bwi_weights_map packed, backward; /* backward: all zero unless it differs */
+} bwi_conv_form;
 
 struct bwi_conv {
     bw_context *ctx;
     bwi_conv_shape shape;
     bool wanted[BWI_PASSES];
-    bwi_conv_choice choice;
-    bwi_weights_map packed, backward; /* backward: all zero unless it differs */
+    bwi_conv_stage stages[BWI_PASSES];
+    bwi_conv_form *form;
+    bool borrows; /* the form is a prototype's, which lives longer */
     bwi_conv_facts facts;
 };
 
-/* Fills in conv->choice from shape and wanted. No message. */
-dnnl_status_t bwi_conv_choose(bwi_conv *conv, const bwi_conv *like);
+/* The bytes of the largest run of any pass. */
+size_t bwi_conv_run_bytes(const bwi_conv *conv);
+
+/* Makes a choice from shape and wanted, and from another choice unless `like` is NULL. No message. */
+dnnl_status_t bwi_conv_choose(const bwi_conv *conv, bwi_conv_choice *choice, const bwi_conv_choice *like);
 void bwi_conv_choice_free(bwi_conv_choice *choice);
+void bwi_conv_stage_free(bwi_conv_stage *stage);
+/* Copies the layout that a pass has for an operand, or that the operand has outside. */
+dnnl_status_t bwi_conv_inner_layout(bwi_dnnl_layout *layout, const bwi_conv_stage *stage, bwi_conv_pass pass, int operand);
+dnnl_status_t bwi_conv_outer_layout(bwi_dnnl_layout *layout, const bwi_conv_stage *stage, bwi_conv_pass pass, int operand);
 int bwi_conv_result(bwi_conv_pass pass); /* the operand that the pass writes */
 bool bwi_conv_is_reference(const bwi_conv_stage *stage);
 

@@ -7,7 +7,7 @@
  */
 #include "kernel/onednn/convolution.h"
 
-enum { STEPS_MAX = BWI_OPERANDS + 1, ARGUMENTS_MAX = 5, MEMORIES_MAX = 2 * BWI_OPERANDS + 1 + STEPS_MAX };
+enum { ARGUMENTS_MAX = 5 };
 
 typedef struct bwi_conv_call {
     const_dnnl_primitive_t primitive;
@@ -18,15 +18,35 @@ typedef struct bwi_conv_call {
 struct bwi_conv_run {
     bw_context *ctx;
     dnnl_stream_t stream;
-    dnnl_memory_t memories[MEMORIES_MAX];
-    int memory_count;
-    bwi_conv_call calls[STEPS_MAX];
-    int call_count;
+    dnnl_memory_t *memories; /* behind the calls */
+    int memory_count, call_count;
+    bwi_conv_call calls[];
 };
 
-size_t bwi_conv_run_bytes(void)
+/* The calls of any pass, at most: the convolution, and a move for each operand with another layout. */
+static size_t most_calls(const bwi_conv *conv)
 {
-    return bwi_allocation_bytes(sizeof(bwi_conv_run));
+    size_t most = 1;
+    for (int p = 0; p < BWI_PASSES; p++) {
+        size_t calls = 1;
+        for (int k = 0; k < BWI_OPERANDS; k++) {
+            calls += conv->stages[p].move[k].desc ? 1 : 0;
+        }
+        most = calls > most ? calls : most;
+    }
+    return most;
+}
+
+/* Its memories: the operands, a second one for each move, the bias, and a scratchpad for each call. */
+static size_t run_size(size_t calls)
+{
+    size_t memories = BWI_OPERANDS + (calls - 1) + 1 + calls;
+    return sizeof(bwi_conv_run) + calls * sizeof(bwi_conv_call) + memories * sizeof(dnnl_memory_t);
+}
+
+size_t bwi_conv_run_bytes(const bwi_conv *conv)
+{
+    return bwi_allocation_bytes(run_size(most_calls(conv)));
 }
 
 static const int argument_of_operand[BWI_PASSES][BWI_OPERANDS] = {
@@ -79,33 +99,38 @@ static dnnl_status_t add_move(bwi_conv_run *run, const bwi_conv_primitive *move,
     return status;
 }
 
-static const bwi_dnnl_layout *outer_layout(const bwi_conv *conv, bwi_conv_pass pass, int operand)
-{
-    return operand == BWI_WEIGHTS && pass == BWI_CONV_BACKWARD_DATA ? &conv->choice.backward_weights : &conv->choice.outer[operand];
-}
-
 /* Adds the operands in their outer layouts, and in their inner ones where those differ (elsewhere both are the same memory). */
 static dnnl_status_t add_operands(bwi_conv_run *run, const bwi_conv *conv, bwi_conv_pass pass, const bwi_conv_memory *memory,
                                   dnnl_memory_t outer[BWI_OPERANDS], dnnl_memory_t inner[BWI_OPERANDS])
 {
-    const bwi_conv_stage *stage = &conv->choice.stages[pass];
+    const bwi_conv_stage *stage = &conv->stages[pass];
     float *const data[BWI_OPERANDS] = {memory->src, memory->weights, memory->dst};
     dnnl_status_t status = dnnl_success;
     for (int k = 0; k < BWI_OPERANDS && status == dnnl_success; k++) {
-        status = add_memory(run, &outer[k], outer_layout(conv, pass, k), data[k]);
-        inner[k] = outer[k];
-        if (status == dnnl_success && stage->move[k].desc) {
-            status = add_memory(run, &inner[k], &stage->inner[k], (char *)memory->scratch + stage->temporary[k]);
+        bwi_dnnl_layout outside = {0}, inside = {0};
+        status = bwi_conv_outer_layout(&outside, stage, pass, k);
+        if (status == dnnl_success) {
+            status = add_memory(run, &outer[k], &outside, data[k]);
+            inner[k] = outer[k];
         }
+        if (status == dnnl_success && stage->move[k].desc) {
+            status = bwi_conv_inner_layout(&inside, stage, pass, k);
+        }
+        if (status == dnnl_success && stage->move[k].desc) {
+            status = add_memory(run, &inner[k], &inside, (char *)memory->scratch + stage->temporary[k]);
+        }
+        bwi_dnnl_layout_free(&outside);
+        bwi_dnnl_layout_free(&inside);
     }
     return status;
 }
 
+/* Forward reads a bias, backward weights writes its difference; backward data has none. */
 static dnnl_status_t add_convolution(bwi_conv_run *run, const bwi_conv *conv, bwi_conv_pass pass, const bwi_conv_memory *memory,
                                      const dnnl_memory_t inner[BWI_OPERANDS])
 {
     bwi_conv_call *call;
-    dnnl_status_t status = add_call(run, &call, &conv->choice.stages[pass].convolution, memory->scratch);
+    dnnl_status_t status = add_call(run, &call, &conv->stages[pass].convolution, memory->scratch);
     if (status != dnnl_success) {
         return status;
     }
@@ -116,7 +141,12 @@ static dnnl_status_t add_convolution(bwi_conv_run *run, const bwi_conv *conv, bw
         return dnnl_success;
     }
     dnnl_memory_t bias;
-    status = add_memory(run, &bias, &conv->choice.bias, memory->bias);
+    bwi_dnnl_layout layout = {0};
+    status = bwi_dnnl_layout_make(&layout, 1, &conv->shape.oc, dnnl_a);
+    if (status == dnnl_success) {
+        status = add_memory(run, &bias, &layout, memory->bias);
+    }
+    bwi_dnnl_layout_free(&layout);
     if (status == dnnl_success) {
         add_argument(call, pass == BWI_CONV_FORWARD ? DNNL_ARG_BIAS : DNNL_ARG_DIFF_BIAS, bias);
     }
@@ -125,7 +155,7 @@ static dnnl_status_t add_convolution(bwi_conv_run *run, const bwi_conv *conv, bw
 
 static dnnl_status_t prepare(bwi_conv_run *run, const bwi_conv *conv, bwi_conv_pass pass, const bwi_conv_memory *memory)
 {
-    const bwi_conv_stage *stage = &conv->choice.stages[pass];
+    const bwi_conv_stage *stage = &conv->stages[pass];
     dnnl_memory_t outer[BWI_OPERANDS], inner[BWI_OPERANDS];
     int result = bwi_conv_result(pass);
     dnnl_status_t status = dnnl_stream_create(&run->stream, bwi_dnnl_library_of()->engine, dnnl_stream_default_flags);
@@ -156,14 +186,16 @@ bw_status bwi_conv_bind(bw_context *ctx, bwi_conv_run **run, const bwi_conv *con
         return bwi_fail(ctx, BW_INTERNAL, "convolution: a pass is bound that was not asked for when it was made");
     }
     if (!memory->src || !memory->dst || !memory->weights || (bias && !memory->bias) ||
-        (conv->choice.stages[pass].scratch_bytes > 0 && !memory->scratch)) {
+        (conv->stages[pass].scratch_bytes > 0 && !memory->scratch)) {
         return bwi_fail(ctx, BW_INTERNAL, "convolution: a pass is bound without one of its addresses");
     }
-    bwi_conv_run *made = bwi_allocate(ctx, 1, sizeof *made);
+    size_t calls = most_calls(conv);
+    bwi_conv_run *made = bwi_allocate(ctx, 1, run_size(calls));
     if (!made) {
         return BW_RESOURCE_EXHAUSTED;
     }
     made->ctx = ctx;
+    made->memories = (dnnl_memory_t *)(void *)(made->calls + calls);
     dnnl_status_t status = prepare(made, conv, pass, memory);
     if (status != dnnl_success) {
         bwi_conv_run_free(made);

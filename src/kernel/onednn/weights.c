@@ -104,7 +104,7 @@ static void clear_padding(const bwi_conv_shape *shape, const bwi_weights_map *ma
 void bwi_conv_pack(const bwi_conv *conv, const float *weights, float *packed)
 {
     const bwi_conv_shape *s = &conv->shape;
-    const bwi_weights_map *map = &conv->packed;
+    const bwi_weights_map *map = &conv->form->packed;
     clear_padding(s, map, packed);
     for (int64_t place = 0; place < bwi_conv_places(s); place++) {
         for (int64_t i = 0; i < s->ic / s->groups; i++) {
@@ -121,7 +121,7 @@ void bwi_conv_pack(const bwi_conv *conv, const float *weights, float *packed)
 void bwi_conv_restore(const bwi_conv *conv, const float *packed, float *weights)
 {
     const bwi_conv_shape *s = &conv->shape;
-    const bwi_weights_map *map = &conv->packed;
+    const bwi_weights_map *map = &conv->form->packed;
     for (int64_t place = 0; place < bwi_conv_places(s); place++) {
         for (int64_t i = 0; i < s->ic / s->groups; i++) {
             const float *at = packed + place_offset(s, map, place) + map->in[i];
@@ -138,7 +138,7 @@ void bwi_conv_restore(const bwi_conv *conv, const float *packed, float *weights)
 void bwi_conv_unpack(const bwi_conv *conv, const float *packed, int64_t first, int64_t count, float *weights)
 {
     const bwi_conv_shape *s = &conv->shape;
-    const bwi_weights_map *map = &conv->packed;
+    const bwi_weights_map *map = &conv->form->packed;
     int64_t ic = s->ic / s->groups, oc = s->oc / s->groups;
     for (int64_t done = 0; done < count;) {
         int64_t o = (first + done) % oc, row = (first + done) / oc, g = row % s->groups, at = row / s->groups;
@@ -213,7 +213,7 @@ static void move_square(const bwi_weights_map *from, const float *x, const bwi_w
 void bwi_conv_reorder_backward(const bwi_conv *conv, const float *packed, float *backward)
 {
     const bwi_conv_shape *s = &conv->shape;
-    const bwi_weights_map *from = &conv->packed, *to = &conv->backward;
+    const bwi_weights_map *from = &conv->form->packed, *to = &conv->form->backward;
     if (!to->floats) {
         return;
     }
