@@ -71,7 +71,7 @@ static bool nothing_neutral(const char *key, const bwi_json *value)
 
 const bwi_layer_row *bwi_keras_layer_row(const char *class_name)
 {
-    for (int i = 0; bwi_layer_rows[i]; i++) {
+    for (int i = 0; class_name && bwi_layer_rows[i]; i++) {
         if (strcmp(bwi_layer_rows[i]->class_name, class_name) == 0) {
             return bwi_layer_rows[i];
         }
@@ -101,7 +101,7 @@ static bw_status refuse_class(const bwi_keras *k, const bwi_json *layer)
 bw_status bwi_keras_check_class(const bwi_keras *k, const bwi_json *layer)
 {
     const char *class_name = bwi_json_text(bwi_json_get(layer, "class_name"));
-    return class_name && bwi_keras_is_own(layer) && bwi_keras_layer_row(class_name) ? BW_OK : refuse_class(k, layer);
+    return bwi_keras_is_own(layer) && bwi_keras_layer_row(class_name) ? BW_OK : refuse_class(k, layer);
 }
 
 bool bwi_keras_is_nested(const bwi_json *layer)
@@ -183,7 +183,7 @@ bw_status bwi_keras_layer_text(const bwi_keras *k, const bwi_json *layer, bool f
 {
     const char *class_name = bwi_json_text(bwi_json_get(layer, "class_name"));
     const bwi_json *config = bwi_json_get(layer, "config"), *trainable = bwi_json_get(config, "trainable");
-    const bwi_layer_row *row = class_name && bwi_keras_is_own(layer) ? bwi_keras_layer_row(class_name) : NULL;
+    const bwi_layer_row *row = bwi_keras_is_own(layer) ? bwi_keras_layer_row(class_name) : NULL;
     if (!row) {
         return refuse_class(k, layer);
     }
@@ -375,7 +375,7 @@ static bool name_is_taken(const bw_model *model, const char *name)
 static bw_status check_input(const bwi_keras *k, const bwi_json *layers, const bwi_json *config)
 {
     const char *next = bwi_json_text(bwi_json_get(bwi_json_at(layers, 1), "class_name"));
-    const bwi_layer_row *row = next ? bwi_keras_layer_row(next) : NULL;
+    const bwi_layer_row *row = bwi_keras_layer_row(next);
     bool refused = bwi_keras_is_text(config) && !(row && bwi_layer_front_kind(row));
     return refused ? bwi_keras_refuse(k, "dtype", bwi_json_get(config, "dtype")) : bwi_keras_check_input(k, config);
 }

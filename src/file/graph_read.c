@@ -147,7 +147,7 @@ const bwi_json *bwi_graph_arguments(const bwi_json *node)
 static const bwi_layer_row *row_of(const entry *e)
 {
     const char *class_name = bwi_json_text(bwi_json_get(e->json, "class_name"));
-    return class_name && e->kind == LAYER ? bwi_keras_layer_row(class_name) : NULL;
+    return e->kind == LAYER ? bwi_keras_layer_row(class_name) : NULL;
 }
 
 /* Keras calls these layers with query, value, key and masks, by position or by name. */

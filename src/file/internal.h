@@ -48,7 +48,7 @@ bool bwi_argument_is_standard(bw_context *ctx, const bwi_argument *argument, con
 /* ---- Configurations (config_read.c, graph_read.c, config_write.c, compile_read.c, compile_write.c) ---- */
 
 /* These read one layer of a configuration. */
-const bwi_layer_row *bwi_keras_layer_row(const char *class_name); /* NULL: none */
+const bwi_layer_row *bwi_keras_layer_row(const char *class_name); /* NULL: none, as for a name that is NULL */
 const char *bwi_keras_layer_name(const bwi_json *layer);
 /* Returns a model's list of layers; old configurations of Sequential models are that list. */
 const bwi_json *bwi_keras_layers_of(const bwi_json *config);

@@ -131,6 +131,8 @@ static void test_options(void **state)
     refuse_layer(
         CONV(",\"activity_regularizer\":{\"module\":\"keras.regularizers\",\"class_name\":\"L3\",\"config\":{\"l3\":0.1}}"),
         BW_UNIMPLEMENTED, "layer eye: activity_regularizer='L3' is not supported");
+    refuse_layer(CONV(",\"activation\":{\"value\":[\"4wEAAAA=\",null,null]}"), BW_UNIMPLEMENTED,
+                 "layer eye: activation"); /* a Python function as Keras 3.15 writes it */
     refuse_layer(CONV(",\"activation\":{\"module\":\"keras.layers\",\"class_name\":\"PReLU\",\"config\":{}}"), BW_UNIMPLEMENTED,
                  "layer eye: prelu() is not supported as an activation");
     refuse_layer(CONV(",\"activation\":\"my_own\""), BW_INVALID_ARGUMENT, "layer eye|my_own");
