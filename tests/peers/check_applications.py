@@ -1,69 +1,74 @@
 #!/usr/bin/env python3
 """Every architecture of keras.applications, made by the real Keras without weights, in `batchwise`.
 
-  check_applications.py --batchwise build/batchwise [--quick] [--only NAME ...] [--float64]
+  check_applications.py --batchwise build/batchwise [--quick] [--only NAME ...] [--seconds 900] [--c-parameters 10]
 
-Each is built for its smallest images and few classes, with its variables disturbed so that none is at its initial value, and saved as
-.keras. Then `batchwise`
+Each is built for its smallest images and few classes in a process of its own, with its variables disturbed so that none is at its
+initial value, and saved as .keras. Then `batchwise`
   - predicts: within 1e-4 of Keras;
-  - trains one step of SGD: the error of all variables is at most 1 percent of the way that they went. Where it is more, the same step
-    in float64 decides: batchwise may be at most 4 times as far from it as Keras in float32 is. Random layers are off for this;
-  - writes ONNX, which predicts the same in ONNX Runtime, and C, which a compiler accepts and which predicts the same.
-The largest only load and predict. --quick takes one small model of each family, and leaves compiling C out. Needs keras and jax.
+  - trains one step of SGD, long enough that no change is lost in the rounding of a weight. The same step in float64 is the measure:
+    over all variables together batchwise may be at most 4 times as far from it as Keras in float32 is, and in each of them at most 16
+    times, or a ten-thousandth (of one variable: a thousandth) of the way that they went. Random layers are off for this;
+  - writes ONNX, which predicts the same in ONNX Runtime, and C, which predicts the same. C of models with more than a given number of
+    million parameters is written and not compiled: a compiler takes minutes for it.
+A result is printed as soon as it is there. --quick takes one small model of each family. Needs keras and tensorflow.
 """
 import argparse, ctypes, json, os, subprocess, sys, tempfile, time
 
-os.environ.setdefault("KERAS_BACKEND", "jax")
+os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-import numpy as np
-import keras
 
-SMALL = {"InceptionV3": 75, "InceptionResNetV2": 75, "Xception": 71}
-QUICK = "ConvNeXtTiny DenseNet121 EfficientNetB0 EfficientNetV2B0 InceptionResNetV2 InceptionV3 MobileNet MobileNetV2 MobileNetV3Small NASNetMobile ResNet50 ResNet50V2 VGG16 Xception".split()
-PREDICT_ONLY = "ConvNeXtLarge ConvNeXtXLarge EfficientNetB5 EfficientNetB6 EfficientNetB7 EfficientNetV2L NASNetLarge".split()
-CLASSES, SAMPLES, RATE = 5, 4, 0.01
-
-
-def names():
-    return sorted(n for n in dir(keras.applications) if n[0].isupper())
+SIDES = {"InceptionV3": 75, "InceptionResNetV2": 75, "Xception": 71}
+QUICK = ("ConvNeXtTiny DenseNet121 EfficientNetB0 EfficientNetV2B0 InceptionResNetV2 InceptionV3 MobileNet MobileNetV2 "
+         "MobileNetV3Small NASNetMobile ResNet50 ResNet50V2 VGG16 Xception").split()
+CLASSES, SAMPLES, WAY = 5, 4, 0.02  # a step moves the variables by this part of their norm
+ALL_FACTOR, ALL_PART, ONE_FACTOR, ONE_PART = 4, 1e-4, 16, 1e-3
 
 
-def settle(model, x):
+def layers_of(model, kind):
+    return [l for l in model._flatten_layers() if isinstance(l, kind)]
+
+
+def settle(keras, model, x):
     """Moving statistics become those of the samples: with arbitrary ones all samples would end in the same prediction."""
-    norms = [l for l in model._flatten_layers() if isinstance(l, keras.layers.BatchNormalization)]
-    moving = {id(v) for l in norms for v in (l.moving_mean, l.moving_variance)}
+    norms = layers_of(model, keras.layers.BatchNormalization)
     for l in norms:
         l.momentum = 0.0
-    others = model.non_trainable_variables
-    _, after = model.stateless_call([v.value for v in model.trainable_variables], [v.value for v in others], x, training=True)
-    for v, a in zip(others, after):
-        if id(v) in moving:
-            v.assign(a)
+    model(x, training=True)
     for l in norms:
         l.momentum = 0.99
-    return model
 
 
-def build(name):
-    """The model with every variable disturbed; scales that begin near zero (ConvNeXt's) would hide what lies before them."""
-    side = SMALL.get(name, 64)
-    keras.utils.set_random_seed(7)
-    model = getattr(keras.applications, name)(weights=None, input_shape=(side, side, 3), classes=CLASSES)
-    g = np.random.RandomState(3)
+def disturb(keras, np, model, g):
+    """No variable stays at its initial value. Scales that begin near zero (ConvNeXt's) would hide what lies before them, and without
+    any normalization (VGG) Glorot's weights would let the signal fade."""
+    normalized = layers_of(model, (keras.layers.BatchNormalization, keras.layers.LayerNormalization))
     for v in model.variables:
         value = np.array(keras.ops.convert_to_numpy(v))
         if not np.issubdtype(value.dtype, np.floating) or value.size == 0:
             continue
         if v.name in ("gamma", "moving_variance", "variance"):
-            v.assign(g.uniform(0.6, 1.2, value.shape) if v.name != "gamma" or np.max(np.abs(value)) > 1e-3 else g.uniform(0.1, 0.3, value.shape))
+            faint = v.name == "gamma" and np.max(np.abs(value)) <= 1e-3
+            v.assign(g.uniform(0.1, 0.3, value.shape) if faint else g.uniform(0.6, 1.2, value.shape))
         elif value.ndim == 1:
             v.assign(value + 0.05 * g.randn(*value.shape))
-    for l in model._flatten_layers():
-        if isinstance(l, keras.layers.Normalization) and l.input_mean is None:
+        elif not normalized:
+            v.assign(value * 2 ** 0.5)
+    for l in layers_of(model, keras.layers.Normalization):
+        if l.input_mean is None:
             l.finalize_state()  # it computes with copies of its variables
-    reads_pixels = any(l.__class__.__name__ in ("Rescaling", "Normalization") for l in model.layers)
-    x = (g.rand(SAMPLES, side, side, 3) * (255 if reads_pixels else 2) - (0 if reads_pixels else 1)).astype("float32")
-    return settle(model, x), x, g.randint(0, CLASSES, SAMPLES).astype("int32")
+
+
+def build(keras, np, name):
+    side = SIDES.get(name, 32)
+    keras.utils.set_random_seed(7)
+    model = getattr(keras.applications, name)(weights=None, input_shape=(side, side, 3), classes=CLASSES)
+    g = np.random.RandomState(3)
+    disturb(keras, np, model, g)
+    pixels = any(l.__class__.__name__ in ("Rescaling", "Normalization") for l in model.layers)
+    x = (g.rand(SAMPLES, side, side, 3) * (255 if pixels else 2) - (0 if pixels else 1)).astype("float32")
+    settle(keras, model, x)
+    return model, x, (np.arange(SAMPLES) % CLASSES).astype("int32")
 
 
 def without_noise(config):
@@ -73,38 +78,41 @@ def without_noise(config):
     return [without_noise(v) for v in config] if isinstance(config, list) else config
 
 
-def steady(model, dtype):
+def steady(keras, model, dtype):
+    """The model without noise in float32 or float64."""
     keras.config.set_floatx(dtype)
     keras.config.set_dtype_policy(dtype)
     text = json.dumps(without_noise(json.loads(model.to_json())))
     made = keras.models.model_from_json(text.replace('"float32"', f'"{dtype}"'))
-    made.set_weights(model.get_weights() if len(made.weights) == len(model.weights) else [keras.ops.convert_to_numpy(v) for v in model.weights if "seed" not in v.name])
+    own = [keras.ops.convert_to_numpy(v) for v in model.weights if "seed" not in v.name]
+    for v, value in zip([v for v in made.weights if "seed" not in v.name], own, strict=True):
+        v.assign(value)
     return made
 
 
-def step(model, x, y):
-    """One step of SGD, op by op: compiling such graphs takes longer than running them."""
-    import jax
-    trained = [v.value for v in model.trainable_variables]
-    others = [v.value for v in model.non_trainable_variables]
-    xs, labels = jax.numpy.asarray(x, dtype=keras.config.floatx()), jax.numpy.asarray(y)
-
-    def loss(t):
-        p, after = model.stateless_call(t, others, xs, training=True)
-        return keras.ops.mean(keras.losses.sparse_categorical_crossentropy(labels, p)), after
-
-    (_, after), gradients = jax.value_and_grad(loss, has_aux=True)(trained)
-    moved = {v.path: np.asarray(t - RATE * g) for v, t, g in zip(model.trainable_variables, trained, gradients)}
-    moved |= {v.path: np.asarray(a) for v, a in zip(model.non_trainable_variables, after)}
-    return {v.path: moved[v.path] for v in model.variables}  # in the order of the model
+def numbers(np, model):
+    """The values of all variables of floating point, in the model's order."""
+    values = [np.array(v) for v in model.variables if "seed" not in v.name]
+    return [v for v in values if np.issubdtype(v.dtype, np.floating) and v.size]
 
 
-def floats(values):
-    return {k: v for k, v in values.items() if np.issubdtype(v.dtype, np.floating) and v.size}
+def gradients(keras, model, x, y):
+    """Gradients of the loss; the forward pass moves the statistics, as in a step."""
+    import tensorflow as tf
+    with tf.GradientTape() as tape:
+        p = model(tf.cast(x, keras.config.floatx()), training=True)
+        loss = tf.reduce_mean(keras.losses.sparse_categorical_crossentropy(y, p))
+    return tape.gradient(loss, [v.value for v in model.trainable_variables])
 
 
-def distance(a, b):
-    return float(np.sqrt(sum(np.sum((a[k].astype("f8") - b[k]) ** 2) for k in a)))
+def step(np, model, found, rate):
+    for v, g in zip(model.trainable_variables, found):
+        v.assign(v - rate * g)
+    return numbers(np, model)
+
+
+def norm(np, a, b):
+    return float(np.sqrt(sum(np.sum((p.astype("f8") - q) ** 2) for p, q in zip(a, b, strict=True))))
 
 
 def run(*arguments):
@@ -112,40 +120,45 @@ def run(*arguments):
     return None if done.returncode == 0 else f"{arguments[1]}: exit {done.returncode}: {done.stderr.strip()[-300:]}"
 
 
-def off(p, q):
+def judge(np, before, ours, theirs, exact):
+    """What failed, and a text with the errors relative to the way."""
+    way, mine, its = norm(np, exact, before), norm(np, ours, exact), norm(np, theirs, exact)
+    failed = [] if mine <= max(ALL_FACTOR * its, ALL_PART * way) else [f"the step is {mine / way:.1e} from float64's, Keras's {its / way:.1e}"]
+    worst = 0.0
+    for b, o, t, e in zip(before, ours, theirs, exact):
+        rounding = float(np.linalg.norm(np.spacing(np.abs(b.astype("f4")).ravel()))) # a weight itself is rounded
+        bound = max(ONE_FACTOR * norm(np, [t], [e]), ONE_PART * norm(np, [e], [b]), rounding)
+        worst = max(worst, norm(np, [o], [e]) / bound)
+    failed += [f"one variable is {worst:.1f} times as far from float64's as it may be"] if worst > 1 else []
+    return failed, f"step {mine / way:.1e} from float64's, Keras's {its / way:.1e}, worst variable {worst:.2f} of its bound"
+
+
+def check_training(keras, np, model, x, y, batchwise, folder):
+    file, data, done = (os.path.join(folder, n) for n in ("steady.keras", "data.npz", "done.keras"))
+    exact_model = steady(keras, model, "float64")
+    before = numbers(np, exact_model)
+    found = gradients(keras, exact_model, x, y)
+    length = float(np.sqrt(sum(np.sum(np.square(g)) for g in found)))
+    rate = float(f"{WAY * norm(np, before, [np.zeros_like(b) for b in before]) / length:.3g}")
+    exact = step(np, exact_model, found, rate)
+    del exact_model, found
+    calm = steady(keras, model, "float32")
+    calm.save(file)
+    theirs = step(np, calm, gradients(keras, calm, x, y), rate)
+    np.savez(data, x=x, y=y)
+    why = run(batchwise, "train", "--model", file, "--data", data, "--batch", str(SAMPLES), "--epochs", "1", "--no-shuffle", "--quiet", "--optimizer",
+              f"sgd(lr={rate})", "--loss", "sparse_categorical_crossentropy", "--save-model", done)
+    if why:
+        return [why], ""
+    ours = numbers(np, keras.models.load_model(done, compile=False))
+    return judge(np, before, ours, theirs, exact)
+
+
+def off(np, p, q):
     return float(np.max(np.abs(p - q)))
 
 
-def check_training(model, x, y, batchwise, folder, always):
-    file, data, done = (os.path.join(folder, n) for n in ("steady.keras", "data.npz", "done.keras"))
-    calm = steady(model, "float32")
-    calm.save(file)
-    np.savez(data, x=x, y=y)
-    why = run(batchwise, "train", "--model", file, "--data", data, "--batch", str(SAMPLES), "--epochs", "1", "--no-shuffle", "--quiet", "--optimizer", f"sgd(lr={RATE})",
-              "--loss", "sparse_categorical_crossentropy", "--save-model", done)
-    if why:
-        return [why], ""
-    # Paths hold names that Keras makes anew; the order of variables is what stays.
-    before = floats({v.path: np.array(v.value) for v in calm.variables})
-    theirs = floats(step(calm, x, y))
-    keys = [v.path for v in calm.variables if v.path in theirs]
-    reloaded = keras.models.load_model(done, compile=False)
-    ours = {k: np.array(v.value) for k, v in zip([v.path for v in calm.variables], reloaded.variables)}
-    ours = {k: ours[k] for k in keys}
-    way = distance({k: theirs[k] for k in keys}, before)
-    error = distance(ours, theirs) / way
-    if error <= 1e-2 and not always:
-        return [], f"step {error:.1e}"
-    exact = floats(step(steady(model, "float64"), x, y))
-    keras.config.set_floatx("float32")
-    keras.config.set_dtype_policy("float32")
-    exact = dict(zip(keys, [exact[k] for k in exact]))
-    mine, its = distance(ours, exact) / way, distance({k: theirs[k] for k in keys}, exact) / way
-    text = f"step {error:.1e} (from float64: {mine:.1e}, Keras {its:.1e})"
-    return ([] if mine <= max(1e-2, 4 * its) else [text]), text
-
-
-def check_onnx(file, x, expected, batchwise, folder):
+def check_onnx(np, file, x, expected, batchwise, folder):
     import onnxruntime
     onnx = os.path.join(folder, "model.onnx")
     why = run(batchwise, "convert", "--quiet", file, onnx)
@@ -153,10 +166,10 @@ def check_onnx(file, x, expected, batchwise, folder):
         return [why]
     session = onnxruntime.InferenceSession(onnx, providers=["CPUExecutionProvider"])
     p = session.run(None, {session.get_inputs()[0].name: x})[0]
-    return [] if off(p, expected) <= 1e-4 else [f"ONNX differs by {off(p, expected):.1e}"]
+    return [] if off(np, p, expected) <= 1e-4 else [f"ONNX differs by {off(np, p, expected):.1e}"]
 
 
-def check_c(file, x, expected, batchwise, folder, compiled):
+def check_c(np, file, x, expected, batchwise, folder, compiled):
     source, library = os.path.join(folder, "model.c"), os.path.join(folder, "model.so")
     why = run(batchwise, "convert", "--quiet", file, source)
     if why or not compiled:
@@ -164,17 +177,18 @@ def check_c(file, x, expected, batchwise, folder, compiled):
     why = run("cc", "-std=c99", "-O1", "-shared", "-fPIC", source, "-o", library, "-lm")
     if why:
         return [why]
-    call = getattr(ctypes.CDLL(library), "model_predict")
     p = np.zeros(CLASSES, "float32")
     sample = np.ascontiguousarray(x[0])
     pointer = lambda a: a.ctypes.data_as(ctypes.POINTER(ctypes.c_float))
-    call(pointer(sample), pointer(p))
-    return [] if off(p, expected[0]) <= 1e-4 else [f"C differs by {off(p, expected[0]):.1e}"]
+    getattr(ctypes.CDLL(library), "model_predict")(pointer(sample), pointer(p))
+    return [] if off(np, p, expected[0]) <= 1e-4 else [f"C differs by {off(np, p, expected[0]):.1e}"]
 
 
 def check(name, a, folder):
-    keras.backend.clear_session()
-    model, x, y = build(name)
+    """What failed of one architecture, and a text with what was measured."""
+    import numpy as np
+    import keras
+    model, x, y = build(keras, np, name)
     file, samples, predicted = (os.path.join(folder, n) for n in ("model.keras", "x.npy", "p.npy"))
     model.save(file)
     np.save(samples, x)
@@ -182,15 +196,25 @@ def check(name, a, folder):
     if why:
         return [why], ""
     expected = np.asarray(model(x, training=False))
-    difference = off(np.load(predicted), expected)
-    if not difference <= 1e-4 or np.max(np.ptp(expected, axis=0)) < 1e-3:
-        return [f"predictions differ by {difference:.1e}, and among samples by {np.max(np.ptp(expected, axis=0)):.1e}"], ""
-    text = f"predict {difference:.1e}"
-    if name in PREDICT_ONLY:
-        return [], text
-    failed, more = check_training(model, x, y, a.batchwise, folder, a.float64)
-    failed = failed + check_onnx(file, x, expected, a.batchwise, folder) + check_c(file, x, expected, a.batchwise, folder, a.compile_c)
-    return failed, f"{text}, {more}"
+    difference, among = off(np, np.load(predicted), expected), np.max(np.ptp(expected, axis=0))
+    failed = [] if difference <= 1e-4 else [f"predictions differ by {difference:.1e}"]
+    failed += [] if among >= 1e-3 else [f"Keras's own predictions differ by {among:.1e} only"]
+    more, text = check_training(keras, np, model, x, y, a.batchwise, folder)
+    compiled = model.count_params() <= a.c_parameters * 1e6
+    failed += more + check_onnx(np, file, x, expected, a.batchwise, folder) + check_c(np, file, x, expected, a.batchwise, folder, compiled)
+    return failed, f"predict {difference:.1e}, {text}, ONNX, C{'' if compiled else ' (not compiled)'}"
+
+
+def check_alone(name, a):
+    """The same in a process of its own, which may take only so long."""
+    command = [sys.executable, __file__, "--batchwise", a.batchwise, "--alone", name, "--c-parameters", str(a.c_parameters)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=a.seconds)
+    except subprocess.TimeoutExpired:
+        return [f"no result in {a.seconds} seconds"], ""
+    if done.returncode:
+        return [f"exit {done.returncode}: {done.stderr.strip()[-400:]}"], ""
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def main():
@@ -198,21 +222,21 @@ def main():
     p.add_argument("--batchwise", default="build/batchwise")
     p.add_argument("--quick", action="store_true")
     p.add_argument("--only", nargs="+")
-    p.add_argument("--float64", action="store_true", help="compare every step with one in float64, too")
-    p.add_argument("--compile-c", action="store_true", help="compile the C of every model, which takes minutes")
+    p.add_argument("--seconds", type=float, default=900, help="for one architecture")
+    p.add_argument("--c-parameters", type=float, default=10, help="millions up to which C is compiled")
+    p.add_argument("--alone", help=argparse.SUPPRESS)
     a = p.parse_args()
-    import jax
-    jax.config.update("jax_enable_x64", True)
-    chosen, failures = a.only or (QUICK if a.quick else names()), 0
+    if a.alone:
+        with tempfile.TemporaryDirectory() as folder:
+            print(json.dumps(check(a.alone, a, folder)))
+        return 0
+    if not a.only and not a.quick:
+        import keras
+        a.only = sorted(n for n in dir(keras.applications) if n[0].isupper())
+    chosen, failures = a.only or QUICK, 0
     for name in chosen:
         begun = time.time()
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                why, text = check(name, a, folder)
-            except Exception as error:
-                why, text = [f"{type(error).__name__}: {str(error)[-300:]}"], ""
-        keras.config.set_floatx("float32")
-        keras.config.set_dtype_policy("float32")
+        why, text = check_alone(name, a)
         failures += bool(why)
         print(f"{name}: {'FAILED ' + '; '.join(why) if why else 'ok'} {text} ({time.time() - begun:.0f} s)", flush=True)
     print(f"{len(chosen)} architectures, {failures} failures")

@@ -42,7 +42,7 @@ mkdir "$work/board"
 step 'event files in TensorBoard' "$python" tests/peers/check_tensorboard.py "$build/batchwise" data/digits.npz "$work/board"
 mkdir "$work/trace"
 step 'a trace in Perfetto' "$python" tests/peers/check_trace.py "$build/batchwise" "$work/trace"
-step 'architectures of keras.applications' env KERAS_BACKEND=jax "$python" tests/peers/check_applications.py --batchwise "$build/batchwise" --quick
+step 'architectures of keras.applications' "$python" tests/peers/check_applications.py --batchwise "$build/batchwise" --quick
 step 'random training, there and back' "$python" tests/peers/random_cases.py --batchwise "$build/batchwise" --count "$cases"
 printf '\n%s\n' "$([ $failures = 0 ] && echo 'All agree.' || echo "$failures steps failed.")"
 [ $failures = 0 ]
