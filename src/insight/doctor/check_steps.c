@@ -35,6 +35,21 @@ static bool is_better(const bwi_trial_facts *other, double than, double error)
            other->last < than - 3 * error;
 }
 
+/* The first updates threw the model off, and those of a smaller rate do not. Where the loss goes from there is chance: it may stay
+ * constant, since units died, or fall as that of another model. */
+static bool was_thrown(const bwi_trial_facts *trial, const bwi_trial_facts *slower, bwi_finding *found)
+{
+    if (!bwi_trial_is_thrown(trial) || !bwi_trial_stays(slower, trial)) {
+        return false;
+    }
+    fix_rate(found, slower->rate);
+    return bwi_found(found, BW_SEVERITY_WARNING,
+                     "the first %d updates take the loss from %.4g to %.4g at a rate of %.3g, and to %.4g at a rate of %.3g; after "
+                     "%lld it is %.4g and %.4g",
+                     BWI_FEWEST_UPDATES, trial->first, trial->early, trial->rate, slower->early, slower->rate,
+                     (long long)slower->updates, trial->last, slower->last);
+}
+
 bool bwi_check_rate_too_high(const bwi_doctor *d, bwi_finding *found)
 {
     const bwi_trial_facts *trial = &d->steps.trial, *slower = &d->steps.slower;
@@ -46,6 +61,9 @@ bool bwi_check_rate_too_high(const bwi_doctor *d, bwi_finding *found)
         return bwi_found(found, BW_SEVERITY_ERROR,
                          "at a rate of %.3g training fails within %lld updates (%.160s); at %.3g it does not", trial->rate,
                          (long long)trial->updates, trial->message, slower->rate);
+    }
+    if (was_thrown(trial, slower, found)) {
+        return true;
     }
     if (trial->failed || !(trial->last >= 0.95 * trial->first) || !is_better(slower, trial->last, trial->error)) {
         return false;

@@ -139,11 +139,14 @@ typedef struct bwi_gradient_facts {
 bw_status bwi_gradient_facts_find(bwi_gradient_facts *facts, bw_model *model, bw_dataset *dataset, const bw_fit_options *options);
 void bwi_gradient_facts_free(bw_context *ctx, bwi_gradient_facts *facts);
 
+enum { BWI_FEWEST_UPDATES = 20 }; /* of a trial that tells something about a learning rate */
+
 typedef struct bwi_trial_facts {
     int64_t updates; /* that were looked at; 0: there was no trial */
     double rate;
     double first, last; /* the loss before the first update, and the mean of the last tenth of the updates, five at least */
     double error;       /* standard error of the latter */
+    double early;       /* the mean loss at the second to the twentieth update; 0: there were fewer */
     bool failed;        /* a loss or gradient was not finite */
     char message[256];
 } bwi_trial_facts;
@@ -172,6 +175,12 @@ typedef struct bwi_step_facts {
     bwi_speed_facts speed;
 } bwi_step_facts;
 
+/* The first updates made the loss several times what it was: the model is no longer the one that was initialised, however much the
+ * loss falls from there. */
+bool bwi_trial_is_thrown(const bwi_trial_facts *facts);
+/* Another rate does not throw the model off, and ends at no higher a loss, but for chance. */
+bool bwi_trial_stays(const bwi_trial_facts *other, const bwi_trial_facts *given);
+
 struct bwi_doctor;
 /* Trains on trial for at most that many seconds, and leaves the model as it was. */
 bw_status bwi_step_facts_find(struct bwi_doctor *d, double seconds);
@@ -179,8 +188,6 @@ bw_status bwi_step_facts_find(struct bwi_doctor *d, double seconds);
 /* ---- Checks ---- */
 
 enum { BWI_FINDING_TEXT = 512 };
-enum { BWI_FEWEST_UPDATES = 20 }; /* of a trial that tells something about a learning rate */
-
 typedef struct bwi_finding {
     const char *id, *reason;
     bw_severity severity;

@@ -39,12 +39,16 @@ static bool on_step(void *user, const bw_progress *progress)
     return t->updates < t->most && (t->updates < 2 || bwi_now() < t->until);
 }
 
-/* The mean of the last losses, and how far chance may move it. */
+/* The mean of the last losses, how far chance may move it, and the mean of the losses that the first updates led to. */
 static void summarise(bwi_trial_facts *facts, const trial *t)
 {
     int64_t count = t->updates < LOOKED_AT ? t->updates : LOOKED_AT, part = count / 10 > 5 ? count / 10 : 5;
     double sum = 0, squares = 0, n = (double)part;
     facts->updates = count;
+    facts->early = 0;
+    for (int64_t i = 1; i < BWI_FEWEST_UPDATES && count >= BWI_FEWEST_UPDATES; i++) {
+        facts->early += t->loss[i] / (BWI_FEWEST_UPDATES - 1);
+    }
     if (count < 2 * part) {
         return;
     }
@@ -121,10 +125,31 @@ static bw_status find_noise(bwi_doctor *d, const bwi_snapshot *start, const bw_h
 
 /* ---- All trials ---- */
 
+bool bwi_trial_is_thrown(const bwi_trial_facts *facts)
+{
+    return !facts->failed && facts->updates >= BWI_FEWEST_UPDATES && !(facts->early <= 3 * fabs(facts->first));
+}
+
 /* Whether the loss fell so little, or rose, that another rate should be tried. */
 static bool is_doubtful(const bwi_trial_facts *facts)
 {
-    return facts->failed || (facts->updates >= BWI_FEWEST_UPDATES && !(facts->last < 0.95 * facts->first));
+    bool fell = facts->updates < BWI_FEWEST_UPDATES || facts->last < 0.95 * facts->first;
+    return facts->failed || !fell || bwi_trial_is_thrown(facts);
+}
+
+bool bwi_trial_stays(const bwi_trial_facts *other, const bwi_trial_facts *given)
+{
+    bool comparable = !other->failed && other->updates >= BWI_FEWEST_UPDATES;
+    return comparable && !bwi_trial_is_thrown(other) && other->last <= given->last + 3 * given->error;
+}
+
+/* Whether another rate helps a trial whose loss fell too little, or whose first updates threw the model off. */
+static bool helps(const bwi_trial_facts *other, const bwi_trial_facts *given)
+{
+    if (bwi_trial_is_thrown(given)) {
+        return bwi_trial_stays(other, given);
+    }
+    return !other->failed && other->last < 0.8 * fmin(given->first, given->failed ? given->first : given->last);
 }
 
 /* Rates that are a tenth, a hundredth and a thousandth, until one helps; or as many times as large. */
@@ -140,9 +165,10 @@ static bw_status try_direction(bwi_doctor *d, const bwi_snapshot *start, double 
         if (!other.failed && other.updates < BWI_FEWEST_UPDATES) {
             break; /* there was no time for it */
         }
-        bool better = !other.failed && (facts->updates == 0 || facts->failed || other.last < facts->last);
+        bool thrown = bwi_trial_is_thrown(facts) && !bwi_trial_is_thrown(&other);
+        bool better = !other.failed && (facts->failed || thrown || other.last < facts->last);
         *facts = facts->updates == 0 || better ? other : *facts;
-        if (!facts->failed && facts->last < 0.8 * fmin(given->first, given->failed ? given->first : given->last)) {
+        if (helps(facts, given)) {
             break;
         }
     }
@@ -156,7 +182,7 @@ static bw_status try_rates(bwi_doctor *d, const bwi_snapshot *start, double seco
         return BW_OK;
     }
     bw_status status = try_direction(d, start, 0.1, bwi_now() + seconds, &s->slower);
-    if (status == BW_OK && !s->trial.failed) {
+    if (status == BW_OK && !s->trial.failed && !bwi_trial_is_thrown(&s->trial)) {
         status = try_direction(d, start, 10, bwi_now() + seconds, &s->faster);
     }
     return status;

@@ -33,6 +33,21 @@ static void rate_high(bwi_doctor *d)
     set_trial(d, 2.6, 0.5, 9);
 }
 
+/* Units died in the first updates: the loss is that of a constant, below the first one by chance. */
+static void rate_throws(bwi_doctor *d)
+{
+    set_trial(d, 1.1, 0.5, 9);
+    d->steps.trial.early = 80;
+    d->steps.slower.early = 2.4;
+}
+
+/* A smaller rate does not throw the model off, but it ends at a higher loss. */
+static void rate_recovers(bwi_doctor *d)
+{
+    rate_throws(d);
+    d->steps.trial.last = 0.4;
+}
+
 /* There was no time for the other rates. */
 static void rates_hardly_tried(bwi_doctor *d)
 {
@@ -283,6 +298,9 @@ static void reads_data(bwi_doctor *d)
 static const rule rules[] = {
     {"learning-rate-too-high", rate_high, "from 2.3 to 2.6 at a rate of 0.1, and to 0.5 at a rate of 0.01", BW_SEVERITY_WARNING},
     {"learning-rate-too-high", rate_fails, "training fails within 200 updates", BW_SEVERITY_ERROR},
+    {"learning-rate-too-high", rate_throws, "the first 20 updates take the loss from 2.3 to 80 at a rate of 0.1, and to 2.4",
+     BW_SEVERITY_WARNING},
+    {"learning-rate-too-high", rate_recovers, NULL, BW_SEVERITY_NOTE},
     {"learning-rate-too-high", rate_right, NULL, BW_SEVERITY_NOTE},
     {"learning-rate-too-high", rate_low, NULL, BW_SEVERITY_NOTE},
     {"learning-rate-too-high", rate_means_nothing, NULL, BW_SEVERITY_NOTE},
