@@ -50,6 +50,7 @@ static bool was_thrown(const bwi_trial_facts *trial, const bwi_trial_facts *slow
                      (long long)slower->updates, trial->last, slower->last);
 }
 
+/* Training fails, its first updates throw the model off, or its loss does not fall, and with a smaller rate this is not so. */
 bool bwi_check_rate_too_high(const bwi_doctor *d, bwi_finding *found)
 {
     const bwi_trial_facts *trial = &d->steps.trial, *slower = &d->steps.slower;
