@@ -17,7 +17,9 @@ enum {
     GRADE_DIRECT = 9,
     MOVES_IMAGES = 4,
     MOVES_WEIGHTS = 1,
-    CHANNELS_LAST = 1 /* taken from the grade of the whole choice: the other kernels prefer blocks */
+    FEW_PIXELS = 64,        /* of which a direct implementation is no faster than GRADE_SQUARES, */
+    MANY_WEIGHTS = 1 << 16, /* whose gradient is then not worth being held apart */
+    CHANNELS_LAST = 1       /* taken from the grade of the whole choice: the other kernels prefer blocks */
 };
 
 static const int result_of_pass[BWI_PASSES] = {BWI_DST, BWI_SRC, BWI_WEIGHTS};
@@ -348,6 +350,12 @@ static dnnl_status_t forward_like(const bwi_conv *conv, bwi_conv_choice *choice,
     return status;
 }
 
+/* Whether a tile's gradient of the weights, which a direct implementation needs memory for, outweighs its images by far. */
+static bool weights_outweigh(const bwi_conv_shape *s)
+{
+    return s->oh * s->ow <= FEW_PIXELS && bwi_conv_places(s) * s->ic * s->oc >= MANY_WEIGHTS;
+}
+
 /* For images of a few pixels oneDNN multiplies rearranged images: it needs several times the weights of scratch memory, and moves
  * images and weights. Where they lie in blocks, a kernel by hand does better. */
 static void leave_weights(const bwi_conv *conv, bwi_conv_choice *choice)
@@ -357,7 +365,7 @@ static void leave_weights(const bwi_conv *conv, bwi_conv_choice *choice)
     if (blocks && conv->shape.groups == 1 &&
         bwi_weights_are_squares(&conv->shape, &choice->outer[BWI_WEIGHTS], choice->src_block)) {
         leave_pass(choice, BWI_CONV_BACKWARD_WEIGHTS);
-        stage->grade = GRADE_SQUARES;
+        stage->grade = weights_outweigh(&conv->shape) ? GRADE_DIRECT : GRADE_SQUARES;
         choice->squares = true;
     }
 }
@@ -374,7 +382,7 @@ static dnnl_status_t choose_backward_weights(const bwi_conv *conv, bwi_conv_choi
     if (status == dnnl_success && stage->grade < GRADE_PRODUCT) {
         status = attempt(conv, choice, BWI_CONV_BACKWARD_WEIGHTS, (bwi_request){NULL, NULL, NULL}, outer);
     }
-    if (status == dnnl_success && stage->grade < GRADE_SQUARES) {
+    if (status == dnnl_success && (stage->grade < GRADE_SQUARES || weights_outweigh(&conv->shape))) {
         leave_weights(conv, choice);
     }
     return status;
