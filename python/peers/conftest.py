@@ -13,3 +13,10 @@ import pytest
 def digits():
     with np.load(pathlib.Path(__file__).resolve().parents[2] / "data" / "digits.npz") as file:
         return (file["x"] / 16).astype(np.float32)[:512], file["y"].astype(np.int64)[:512]
+
+
+@pytest.fixture
+def line():
+    """Points of y = 3x - 1."""
+    x = np.linspace(-1, 1, 64, dtype=np.float32).reshape(-1, 1)
+    return x, 3 * x - 1

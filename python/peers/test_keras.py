@@ -290,3 +290,101 @@ if pid == 0:
 assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=300)
+
+
+class Own:
+    """What has the name of something of Keras's, and computes something else."""
+
+    @staticmethod
+    def loss():
+        def mean_squared_error(y, p):
+            return 3 * keras.ops.mean((y - p) ** 2, axis=-1)
+
+        return {"loss": mean_squared_error}, "loss: mean_squared_error"
+
+    @staticmethod
+    def metric():
+        class MeanAbsoluteError(keras.metrics.Mean):
+            pass
+
+        return {"metrics": [MeanAbsoluteError()]}, "metrics: MeanAbsoluteError"
+
+    @staticmethod
+    def optimizer():
+        class SGD(keras.optimizers.SGD):
+            pass
+
+        return {"optimizer": SGD(0.1)}, "optimizer: SGD"
+
+    @staticmethod
+    def layer():
+        class Dense(layers.Dense):
+            def call(self, x):
+                return 2 * super().call(x)
+
+        return {"layer": Dense(1, name="mine")}, "layer mine: Dense"
+
+    @staticmethod
+    def activation():
+        def relu(x):
+            return -x
+
+        return {"layer": layers.Dense(1, activation=relu, name="mine")}, "layer mine: relu"
+
+
+@pytest.mark.parametrize("kind", ["loss", "metric", "optimizer", "layer", "activation"])
+def test_what_only_has_the_name_of_something_of_keras(kind, line):
+    options, message = getattr(Own, kind)()
+    model = keras.Sequential([layers.Input((1,)), options.pop("layer", layers.Dense(1))])
+    model.compile(**{"optimizer": "sgd", "loss": "mse", **options})
+    before = numbers(model.weights)
+    with pytest.raises(NotImplementedError, match=message):
+        bw.fit(model, *line, verbose=0)
+    close(before, numbers(model.weights), 0)
+    if kind in ("layer", "activation"):
+        with pytest.raises(NotImplementedError, match=message):
+            bw.Model(model)
+    else:
+        assert np.allclose(bw.Model(model).predict(line[0]), model.predict(line[0], verbose=0), atol=1e-6)
+
+
+def test_a_refusal_names_no_temporary_file(line):
+    model = keras.Sequential([layers.Input((1,)), layers.Dense(1, dtype="mixed_bfloat16", name="half")])
+    with pytest.raises(NotImplementedError, match="^layer half: dtype='mixed_bfloat16' is not supported"):
+        bw.fit(model, *line, verbose=0)
+
+
+@pytest.mark.parametrize("functional", [True, False])
+def test_inputs_of_any_length_take_that_of_the_samples(functional):
+    random = np.random.default_rng(0)
+    x, y = random.integers(0, 9, size=(48, 7)), random.normal(size=(48, 1)).astype("f4")
+
+    def build():
+        keras.utils.set_random_seed(4)
+        parts = [layers.Embedding(9, 4), layers.LSTM(3), layers.Dense(1)]
+        if functional:
+            first = made = layers.Input((None,))
+            for part in parts:
+                made = part(made)
+            model = keras.Model(first, made)
+        else:
+            model = keras.Sequential([layers.Input((None,)), *parts])
+        model.compile("adam", "mse")
+        return model
+
+    ours, theirs = build(), build()
+    options = {"batch_size": 16, "epochs": 2, "shuffle": False, "verbose": 0}
+    mine, other = bw.fit(ours, x, y, **options), theirs.fit(x, y, **options)
+    assert np.allclose(mine.history["loss"], other.history["loss"], rtol=2e-3)
+    close(numbers(ours.weights), numbers(theirs.weights))
+    assert ours.predict(x[:, :3], verbose=0).shape == (48, 1), "the Keras model takes any length as before"
+
+
+def test_a_model_that_is_compiled_without_a_loss(digits):
+    model = make(compiled=False)
+    optimizer = keras.optimizers.Adam(0.01)
+    model.compile(optimizer)
+    history = bw.fit(model, *digits, epochs=2, verbose=0)
+    assert model.optimizer is optimizer and int(optimizer.iterations) == 32
+    assert model.loss == "sparse_categorical_crossentropy"
+    assert model.fit(*digits, verbose=0).history["loss"][0] < history.history["loss"][-1]

@@ -49,11 +49,17 @@ static const object_row objects[] = {
 
 /* ---- Reading ---- */
 
-/* Describes for a message what was found, short enough for a line. */
+/* Describes for a message what was found, short enough for a line: functions and policies of types by their own names. */
 static const char *describe(const bwi_json *value, char buffer[BWI_QUOTE_SIZE])
 {
     double number;
     const char *text = bwi_json_text(value), *class_name = bwi_json_text(bwi_json_get(value, "class_name"));
+    const bwi_json *config = bwi_json_get(value, "config");
+    if (class_name && strcmp(class_name, "function") == 0 && bwi_json_text(config)) {
+        class_name = bwi_json_text(config);
+    } else if (class_name && strcmp(class_name, "DTypePolicy") == 0 && bwi_json_text(bwi_json_get(config, "name"))) {
+        class_name = bwi_json_text(bwi_json_get(config, "name"));
+    }
     switch (bwi_json_kind_of(value)) {
     case BWI_JSON_TEXT:
         return bwi_quote(buffer, text, strlen(text));
@@ -96,14 +102,15 @@ bool bwi_keras_is_float32(const bwi_json *dtype)
     return bwi_json_kind_of(dtype) <= BWI_JSON_NULL || (text && strcmp(text, "float32") == 0);
 }
 
-/* Keras writes its own modules, or none in older files. A registered name is the class's own, or begins with the user's package. */
+/* Keras writes its own modules. Older files have neither modules nor registered names; a user's class that is not registered has no
+ * module, but its name as a registered one, and one that is registered has the user's package in front of it. */
 bool bwi_keras_is_own(const bwi_json *object)
 {
     static const char *const modules[] = {"keras", "keras.", "builtins", "tensorflow.keras", "tf_keras"};
     const char *module = bwi_json_text(bwi_json_get(object, "module"));
     const char *registered = bwi_json_text(bwi_json_get(object, "registered_name"));
     const char *class_name = bwi_json_text(bwi_json_get(object, "class_name"));
-    bool own = !module;
+    bool own = !module && !registered;
     for (size_t i = 0; module && i < BWI_COUNT(modules); i++) {
         size_t length = strlen(modules[i]);
         own = own || strcmp(module, modules[i]) == 0 || (modules[i][length - 1] == '.' && strncmp(module, modules[i], length) == 0);

@@ -20,17 +20,64 @@ import numpy as np
 from . import _errors, _training, loaders
 from .callbacks import ADDED, Caller
 from .dataset import Dataset
-from .model import Model, check_loader, split_arrays, weights_for
+from .keras_check import refuse_own_layers, refuse_own_training
+from .model import Model, check_loader, is_arrays, split_arrays, weights_for
 from .ranks import Ranks
 
 
 @contextlib.contextmanager
-def saved(model):
-    """A .keras file of a Keras model, for as long as the body runs."""
+def saved(model, shapes=None):
+    """A .keras file of a Keras model, for as long as the body runs. A failure is told without the file's name, which nobody knows.
+    `shapes` are those of a sample's inputs, for models that take any length."""
+    refuse_own_layers(model)
     with tempfile.TemporaryDirectory(prefix="batchwise-") as folder:
         path = pathlib.Path(folder) / "model.keras"
-        model.save(path)
-        yield path
+        with _fixed(model, shapes):
+            model.save(path)
+        try:
+            yield path
+        except _errors.Error as failure:
+            failure.args = (str(failure).replace(f"{path}: ", ""), *failure.args[1:])
+            failure.path = None
+            raise
+
+
+@contextlib.contextmanager
+def _fixed(model, shapes):
+    """Lets the input layers of a model tell the lengths of the samples where they take any, while the body runs."""
+    before = []
+    try:
+        for layer, shape in zip(_input_layers(model) if shapes else (), shapes or ()):
+            free = getattr(layer, "_batch_shape", None)
+            if free is not None and shape is not None and len(free) == len(shape) + 1:
+                before.append((layer, free))
+                layer._batch_shape = (free[0], *(given if one is None else one for one, given in zip(free[1:], shape)))
+        yield
+    finally:
+        for layer, free in before:
+            layer._batch_shape = free
+
+
+def _input_layers(model):
+    """The layers of the inputs, in their order."""
+    made = [getattr(one, "_keras_history", (None,))[0] for one in getattr(model, "inputs", None) or ()]
+    return made if all(one is not None for one in made) else []
+
+
+def _shapes(model, x):
+    """The shape of a sample of each input, where the model leaves a length open; otherwise nothing."""
+    inputs = getattr(model, "inputs", None) or []
+    if all(None not in one.shape[1:] for one in inputs):
+        return None
+    if isinstance(x, (str, os.PathLike)):
+        x = Dataset(x)
+    if isinstance(x, Dataset):
+        return [x.field_shape(f"x_{one.name}") or x.shape for one in inputs]
+    if isinstance(x, dict):
+        x = [x.get(one.name) for one in inputs]
+    elif not is_arrays(x):
+        x = [x]
+    return [None if one is None else np.shape(one)[1:] for one in x]
 
 
 def fit(
@@ -78,7 +125,7 @@ def fit(
         names = {"inputs": lambda: [one.name for one in model.inputs], "outputs": lambda: list(model.output_names)}
         x = Dataset._from_loader(x, steps=steps_per_epoch, batch_size=batch_size, **names)
     _build(model, x)
-    bridge = Bridge(model, workers=workers, ranks=ranks)
+    bridge = Bridge(model, _shapes(model, x), workers=workers, ranks=ranks)
     native = bridge.native
     epochs_left = native._epochs(epochs, initial_epoch)
     own = isinstance(x, (Dataset, str, os.PathLike))
@@ -123,14 +170,21 @@ def _build(model, x):
 class Bridge:
     """A Keras model and its native twin."""
 
-    def __init__(self, model, **settings):
+    def __init__(self, model, shapes=None, **settings):
+        refuse_own_training(model)
         self.model = model
-        self.native = Model(model, **{name: value for name, value in settings.items() if value is not None})
+        with saved(model, shapes) as path:
+            self.native = Model(path, **{name: value for name, value in settings.items() if value is not None})
         self.rate = None  # the Keras optimizer's rate when it was last looked at
 
     @property
     def compiled(self):
         return getattr(self.model, "compiled", False) and self.model.optimizer is not None
+
+    @property
+    def complete(self):
+        """Whether Keras could train the model: it may be compiled without a loss, which is then chosen here."""
+        return self.compiled and (self.model.loss is not None or self.native.loss is None)
 
     def iterations(self):
         """The updates of the model so far, from which the order of samples follows: a second training is no repetition."""
@@ -171,14 +225,24 @@ class Bridge:
             with tempfile.TemporaryDirectory(prefix="batchwise-") as folder:
                 path = pathlib.Path(folder) / "model.keras"
                 self.native.save(path)
-                if not self.compiled:
-                    with zipfile.ZipFile(path) as archive:
-                        config = json.loads(archive.read("config.json"))
-                    self.model.compile_from_config(config["compile_config"])
+                if not self.complete:
+                    self._compile(path)
                 if not self.model.optimizer.built:
                     self.model.optimizer.build(self.model.trainable_variables)
                 self.model.load_weights(path)
         self.rate = self.rate_of_keras()
+
+    def _compile(self, path):
+        """Compiles the Keras model as training was, with the optimizer that it has."""
+        import keras
+
+        with zipfile.ZipFile(path) as archive:
+            config = json.loads(archive.read("config.json"))["compile_config"]
+        if not self.compiled:
+            self.model.compile_from_config(config)
+            return
+        given = keras.saving.deserialize_keras_object({name: config[name] for name in ("loss", "metrics") if name in config})
+        self.model.compile(optimizer=self.model.optimizer, **given)
 
     def take_rate(self):
         """Takes over a learning rate that a callback set in the Keras optimizer."""
@@ -244,7 +308,7 @@ class KerasCaller(Caller):
         self.stale, self.asked, self.brought = True, False, None
 
     def epoch(self, progress):
-        if not self.bridge.compiled:
+        if not self.bridge.complete:
             self.bridge.bring(full=True)
         if progress.epoch == 0:
             self._name_metrics()

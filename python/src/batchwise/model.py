@@ -18,6 +18,7 @@ from ._facts import Record, Table, as_bytes, html_table, text_table
 from .callbacks import Caller
 from .dataset import Dataset, as_dataset
 from .history import History
+from .keras_check import refuse_own_training
 
 
 def is_file(text):
@@ -178,11 +179,11 @@ class Model:
         if loaders.is_loader(x) and y is None and sample_weight is None:
             return self._loaded(x)
         x, y = _only(x), _only(y)
-        if _is_arrays(x):
+        if is_arrays(x):
             x = dict(zip(self.input_names, x)) if len(x) > 1 else x[0]
-        if _is_arrays(y):
+        if is_arrays(y):
             y = dict(zip(self.output_names, y)) if len(y) > 1 else y[0]
-        if _is_arrays(sample_weight):
+        if is_arrays(sample_weight):
             sample_weight = dict(zip(self.output_names, sample_weight))
         return as_dataset(x, y, sample_weight)
 
@@ -537,6 +538,8 @@ class Model:
 
 def as_model(model):
     """A Model from what `plan`, `tune` and the others are given: a Model itself, an expression, a file or a Keras model."""
+    if hasattr(model, "get_config"):
+        refuse_own_training(model)
     return model if isinstance(model, Model) else Model(model)
 
 
@@ -576,7 +579,7 @@ def _restored(content, unbuilt, settings):
         return Model(path, **settings)
 
 
-def _is_arrays(value):
+def is_arrays(value):
     """Whether it is a list of arrays. Numbers and texts of NumPy have a shape as well, an empty one."""
     return isinstance(value, (list, tuple)) and bool(value) and all(getattr(one, "shape", ()) for one in value)
 
@@ -593,7 +596,7 @@ def _sliced(value, part):
         return None
     if isinstance(value, dict):
         return {name: _sliced(one, part) for name, one in value.items()}
-    if _is_arrays(value):
+    if is_arrays(value):
         return [_sliced(one, part) for one in value]
     if hasattr(value, "iloc"):
         return value.iloc[part]
@@ -603,7 +606,7 @@ def _sliced(value, part):
 def _count(value):
     if isinstance(value, dict):
         return _count(next(iter(value.values())))
-    if _is_arrays(value):
+    if is_arrays(value):
         return _count(value[0])
     return len(value)
 

@@ -102,6 +102,8 @@ static void test_classes(void **state)
         BW_UNIMPLEMENTED, "m.json: layer trick|Lambda|never run");
     refuse_layer("{\"module\":\"__main__\",\"class_name\":\"Dense\",\"registered_name\":\"Dense\",\"config\":{\"name\":\"mine\"}}",
                  BW_UNIMPLEMENTED, "layer mine|'Dense'|custom");
+    refuse_layer("{\"module\":null,\"class_name\":\"Dense\",\"registered_name\":\"Dense\",\"config\":{\"name\":\"mine\"}}",
+                 BW_UNIMPLEMENTED, "layer mine|'Dense'|custom");
     refuse_layer(
         "{\"module\":\"keras.layers\",\"class_name\":\"Dense\",\"registered_name\":\"pkg>Dense\",\"config\":{\"name\":\"mine\"}}",
         BW_UNIMPLEMENTED, "layer mine|custom");
@@ -137,7 +139,7 @@ static void test_options(void **state)
                  "layer eye: prelu() is not supported as an activation");
     refuse_layer(CONV(",\"activation\":\"my_own\""), BW_INVALID_ARGUMENT, "layer eye|my_own");
     refuse_layer(CONV(",\"dtype\":{\"module\":\"keras\",\"class_name\":\"DTypePolicy\",\"config\":{\"name\":\"mixed_float16\"}}"),
-                 BW_UNIMPLEMENTED, "layer eye: dtype='DTypePolicy' is not supported");
+                 BW_UNIMPLEMENTED, "layer eye: dtype='mixed_float16' is not supported");
     refuse_layer(CONV(",\"dtype\":\"float64\""), BW_UNIMPLEMENTED, "layer eye: dtype='float64'");
     refuse_layer(CONV(",\"kernel_initializer\":{\"module\":\"mine\",\"class_name\":\"Zeros\",\"config\":{}}"), BW_UNIMPLEMENTED,
                  "layer eye: kernel_initializer='Zeros'");
@@ -391,7 +393,7 @@ static void test_compile(void **state)
     refuse_compile(OPTIMIZER("SGD", "\"clipnorm\":1.0,\"clipvalue\":1.0"), BW_INVALID_ARGUMENT, "clipnorm");
     refuse_compile(
         "\"optimizer\":\"adam\",\"loss\":{\"class_name\":\"function\",\"config\":\"my_loss\",\"registered_name\":\"my_loss\"}",
-        BW_UNIMPLEMENTED, "loss='function'");
+        BW_UNIMPLEMENTED, "loss='my_loss'");
     refuse_compile("\"optimizer\":\"adam\",\"loss\":\"my_loss\"", BW_UNIMPLEMENTED, "loss='my_loss' is not supported");
     refuse_compile("\"optimizer\":\"adam\",\"loss\":{\"module\":\"keras.losses\",\"class_name\":\"MeanSquaredError\",\"config\":"
                    "{\"reduction\":\"none\"}}",
