@@ -88,12 +88,13 @@ enum { BWI_MAX_LANES = 64 };
 /* Between a feed that is a whole window and bwi_exec_reduce: the samples of every lane that has any, and in *lanes the number of
  * those lanes; 0: the lanes are not separate any more. */
 bw_status bwi_exec_lane_samples(bwi_exec *exec, int *lanes, int64_t samples[BWI_MAX_LANES]);
-/* Adds the squared norms of the lanes' gradients of a variable, of all ranks. `v` is like the variable, or NULL: see the kernel. */
-bw_status bwi_exec_lane_squares(bwi_exec *exec, const bwi_variable *variable, const void *v, double correction, double epsilon,
-                                double *squares);
+/* Adds the squared norms of the lanes' gradients of a variable, of all ranks. A mean of squares is like the variable. */
+bw_status bwi_exec_lane_squares(bwi_exec *exec, const bwi_variable *variable, const bwi_scaling *scaling, double *squares);
 /* The squared norm of the lanes' sum, in the same manner: of a dense variable after bwi_exec_norm, of a table before it. */
 bool bwi_exec_is_dense(const bwi_exec *exec, const bwi_variable *variable);
-double bwi_exec_sum_square(bwi_exec *exec, const bwi_variable *variable, const void *v, double correction, double epsilon);
+double bwi_exec_sum_square(bwi_exec *exec, const bwi_variable *variable, const bwi_scaling *scaling);
+/* The mean of the elements above 0 of what is like a variable; 0: there are none. */
+double bwi_exec_mean_above_zero(const bwi_exec *exec, const bwi_variable *variable, const void *values);
 
 /* The samples of a piece: a list of numbers, or the positions first, first + 1, ... of an epoch's order. */
 typedef struct bwi_piece {

@@ -275,9 +275,8 @@ bw_status bwi_records_begin(bwi_exec *exec, int64_t begin, int64_t *end);
  * the squared norm. */
 bw_status bwi_records_sort(bwi_exec *exec);
 double bwi_records_lane_norm(const bwi_exec *exec, int lane);
-/* The squared norm of one lane's share of a table's gradient, once records are sorted; lane -1: of the sum of all lanes. With v it
- * is scaled as Adam does. */
-double bwi_records_square(const bwi_exec *exec, const bwi_table *table, int lane, const void *v, double correction, double epsilon);
+/* The squared norm of one lane's share of a table's gradient, once records are sorted; lane -1: of the sum of all lanes. */
+double bwi_records_square(const bwi_exec *exec, const bwi_table *table, int lane, const bwi_scaling *scaling);
 /* Whether the records of all samples of the window are there, none of them summed yet. */
 bool bwi_records_are_whole(const bwi_exec *exec);
 bool bwi_records_are_finite(const bwi_exec *exec);

@@ -51,15 +51,14 @@ static void *gradient_of(const bwi_exec *exec, const bwi_variable *variable)
 }
 
 /* Each rank has the norms of its own lanes, and zeros for the others, so that adding them over ranks only brings them together. */
-static bw_status dense_squares(bwi_exec *exec, const bwi_variable *variable, const void *v, double correction, double epsilon,
-                               double *squares)
+static bw_status dense_squares(bwi_exec *exec, const bwi_variable *variable, const bwi_scaling *scaling, double *squares)
 {
     const bwi_plan *plan = exec->plan;
     int used = used_lanes(exec), own = used - plan->first_lane;
     double lanes[BWI_MAX_LANES + 1] = {0}, all[BWI_MAX_LANES] = {0};
     own = own < 0 ? 0 : own > plan->own_lanes ? plan->own_lanes : own;
-    plan->kernels->lanes->squares(variable->count, own, (int64_t)(plan->lane_bytes / sizeof(float)), gradient_of(exec, variable), v,
-                                  correction, epsilon, lanes);
+    plan->kernels->lanes->squares(variable->count, own, (int64_t)(plan->lane_bytes / sizeof(float)), gradient_of(exec, variable),
+                                  scaling, lanes);
     for (int lane = 0; lane < own; lane++) {
         all[plan->first_lane + lane] = lanes[lane];
     }
@@ -70,32 +69,39 @@ static bw_status dense_squares(bwi_exec *exec, const bwi_variable *variable, con
     return status;
 }
 
-bw_status bwi_exec_lane_squares(bwi_exec *exec, const bwi_variable *variable, const void *v, double correction, double epsilon,
-                                double *squares)
+bw_status bwi_exec_lane_squares(bwi_exec *exec, const bwi_variable *variable, const bwi_scaling *scaling, double *squares)
 {
     unsigned state = bwi_float_begin();
     bw_status status = BW_OK;
     if (bwi_exec_is_dense(exec, variable)) {
         bwi_split_settle(exec);
-        status = dense_squares(exec, variable, v, correction, epsilon, squares);
+        status = dense_squares(exec, variable, scaling, squares);
     } else {
         for (int lane = 0; lane < used_lanes(exec); lane++) {
-            squares[lane] += bwi_records_square(exec, table_of(exec, variable), lane, v, correction, epsilon);
+            squares[lane] += bwi_records_square(exec, table_of(exec, variable), lane, scaling);
         }
     }
     bwi_float_restore(state);
     return status;
 }
 
-double bwi_exec_sum_square(bwi_exec *exec, const bwi_variable *variable, const void *v, double correction, double epsilon)
+double bwi_exec_sum_square(bwi_exec *exec, const bwi_variable *variable, const bwi_scaling *scaling)
 {
     double square[2] = {0};
     unsigned state = bwi_float_begin();
     if (bwi_exec_is_dense(exec, variable)) {
-        exec->plan->kernels->lanes->squares(variable->count, 1, 0, gradient_of(exec, variable), v, correction, epsilon, square);
+        exec->plan->kernels->lanes->squares(variable->count, 1, 0, gradient_of(exec, variable), scaling, square);
     } else {
-        square[0] = bwi_records_square(exec, table_of(exec, variable), -1, v, correction, epsilon);
+        square[0] = bwi_records_square(exec, table_of(exec, variable), -1, scaling);
     }
     bwi_float_restore(state);
     return square[0];
+}
+
+double bwi_exec_mean_above_zero(const bwi_exec *exec, const bwi_variable *variable, const void *values)
+{
+    unsigned state = bwi_float_begin();
+    double mean = exec->plan->kernels->lanes->mean_above_zero(variable->count, values);
+    bwi_float_restore(state);
+    return mean;
 }

@@ -283,17 +283,17 @@ double bwi_records_lane_norm(const bwi_exec *exec, int lane)
         const bwi_table *table = &exec->tables[t];
         bwi_record_lanes lanes = lanes_of(exec, table);
         squared += kernels_of(exec)->lane_norm(&lanes, number, table->count, table->records.width, table->sorted,
-                                               table->records.values, NULL, 1, 0);
+                                               table->records.values, &(bwi_scaling){.v = NULL});
     }
     return squared;
 }
 
-double bwi_records_square(const bwi_exec *exec, const bwi_table *table, int lane, const void *v, double correction, double epsilon)
+double bwi_records_square(const bwi_exec *exec, const bwi_table *table, int lane, const bwi_scaling *scaling)
 {
     bwi_record_lanes lanes = lanes_of(exec, table);
     lanes.lanes = lane < 0 ? 1 : lanes.lanes;
     return kernels_of(exec)->lane_norm(&lanes, lane < 0 ? 0 : lane, table->count, table->records.width, table->sorted,
-                                       table->records.values, v, correction, epsilon);
+                                       table->records.values, scaling);
 }
 
 bool bwi_records_are_whole(const bwi_exec *exec)

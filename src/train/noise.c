@@ -11,8 +11,11 @@
  * mean of S - r |g|^2 does not differ from zero by more than its error. If the error of |g|^2 reaches zero, no ratio is excluded,
  * and the scale is reported as undetermined.
  *
- * An optimizer that divides by the root mean square of the gradients sees different noise, so the scale is also estimated with
- * every element divided in this way.
+ * An optimizer that divides by the root mean square v of the gradients sees different noise, so the scale is also estimated with
+ * every element divided in this way. Its update has the present gradient in v, at a share of 1 - beta: without it an element that
+ * has had no gradient yet, such as the weight of a pixel that is hardly ever lit, would be divided by almost nothing, and drown all
+ * others. The present gradient itself must not be used, since an estimate whose divisor depends on the same samples is biased, and
+ * with ranks it is not known yet. The mean of v over those elements that have had a gradient stands for it.
  */
 #include "train/optimizers/rows.h"
 
@@ -191,19 +194,11 @@ static void log_step(bwi_noise *noise, const both *step, int64_t updates)
     add_both(&last->tallies, step);
 }
 
-/* Finds the slot that holds the mean of squared gradients, the factor that the optimizer applies to it, and what it adds to the
- * root. */
-static const void *second_moment(const bwi_optimizer *o, const bwi_variable *variable, double *correction, double *epsilon)
+/* The slot that holds the mean of squared gradients; NULL: there is none, or no gradient yet. */
+static const void *second_moment(const bwi_optimizer *o, const bwi_variable *variable)
 {
     const char *names[BWI_MAX_SLOTS];
     int count = o->iterations > 0 ? o->row->slots(o, names) : 0;
-    *correction = o->powers.t > 0 ? 1 / (1 - o->powers.second) : 1;
-    *epsilon = 0;
-    for (int k = 0; k < o->row->argument_count; k++) {
-        if (strcmp(o->row->arguments[k].name, "epsilon") == 0) {
-            *epsilon = (double)bwi_positive_epsilon(o->values[k].number);
-        }
-    }
     for (int k = 0; k < count; k++) {
         if (strcmp(names[k], "velocity") == 0) {
             return o->slots[variable->index * BWI_MAX_SLOTS + k].data;
@@ -212,33 +207,61 @@ static const void *second_moment(const bwi_optimizer *o, const bwi_variable *var
     return NULL;
 }
 
+/* An argument by one of some names; `otherwise`: there is none. */
+static double argument_of(const bwi_optimizer *o, const char *const *names, int count, double otherwise)
+{
+    for (int k = 0; k < o->row->argument_count; k++) {
+        for (int n = 0; n < count; n++) {
+            if (strcmp(o->row->arguments[k].name, names[n]) == 0) {
+                return o->values[k].number;
+            }
+        }
+    }
+    return otherwise;
+}
+
+/* The share of the next gradient in the mean of squares, after the optimizer's correction. */
+static double next_share(const bwi_optimizer *o)
+{
+    static const char *const averages[] = {"beta_2", "rho", "adam_beta_2"};
+    double even = 1 / (double)(o->iterations + 1);
+    double beta = argument_of(o, averages, (int)BWI_COUNT(averages), 1 - even);
+    return o->powers.t > 0 ? (1 - beta) / (1 - beta * o->powers.second) : 1 - beta;
+}
+
 /* How a variable's gradient is looked at: [0] raw, [1] as an optimizer such as Adam scales it. */
 typedef struct looks {
-    const void *v[2]; /* the second moment; v[1] is NULL if there is none */
-    double correction[2], epsilon[2];
+    bwi_scaling by[2];
 } looks;
 
-static looks looks_of(const bwi_optimizer *o, const bwi_variable *variable)
+static looks looks_of(const bwi_session *s, const bwi_variable *variable)
 {
-    looks l = {.correction = {1, 1}};
-    l.v[1] = second_moment(o, variable, &l.correction[1], &l.epsilon[1]);
+    static const char *const epsilon[] = {"epsilon"};
+    const bwi_optimizer *o = &s->training->optimizer;
+    looks l = {.by = {{.v = NULL}, {.v = second_moment(o, variable)}}};
+    if (l.by[1].v) {
+        double correction = o->powers.t > 0 ? 1 / (1 - o->powers.second) : 1, share = next_share(o);
+        l.by[1].correction = (1 - share) * correction;
+        l.by[1].floor = share * correction * bwi_exec_mean_above_zero(s->exec, variable, l.by[1].v);
+        l.by[1].epsilon = (double)bwi_positive_epsilon(argument_of(o, epsilon, 1, 0));
+    }
     return l;
 }
 
 static double sum_square(bwi_session *s, const bwi_variable *variable, const looks *l, int k)
 {
-    return bwi_exec_sum_square(s->exec, variable, l->v[k], l->correction[k], l->epsilon[k]);
+    return bwi_exec_sum_square(s->exec, variable, &l->by[k]);
 }
 
 /* While the lanes are separate: what lies between them. A table's records are all there, so their sum is known, too. */
 static bw_status look_at_lanes(bwi_session *s, const bwi_variable *variable, int lanes, const int64_t *samples, spread *to)
 {
-    looks l = looks_of(&s->training->optimizer, variable);
+    looks l = looks_of(s, variable);
     bw_status status = BW_OK;
     *to = (spread){.between = {0}};
-    for (int k = 0; k < (l.v[1] ? 2 : 1) && status == BW_OK; k++) {
+    for (int k = 0; k < (l.by[1].v ? 2 : 1) && status == BW_OK; k++) {
         double squares[BWI_MAX_LANES] = {0};
-        status = bwi_exec_lane_squares(s->exec, variable, l.v[k], l.correction[k], l.epsilon[k], squares);
+        status = bwi_exec_lane_squares(s->exec, variable, &l.by[k], squares);
         to->between[k] = between_lanes(lanes, samples, squares);
         to->sum[k] = bwi_exec_is_dense(s->exec, variable) ? 0 : sum_square(s, variable, &l, k);
     }
@@ -248,13 +271,13 @@ static bw_status look_at_lanes(bwi_session *s, const bwi_variable *variable, int
 /* Once they are summed, as the update does. */
 static void look_at_sum(bwi_session *s, const bwi_variable *variable, spread *to, spread *all, bool *scaled)
 {
-    looks l = looks_of(&s->training->optimizer, variable);
-    for (int k = 0; k < (l.v[1] ? 2 : 1); k++) {
+    looks l = looks_of(s, variable);
+    for (int k = 0; k < (l.by[1].v ? 2 : 1); k++) {
         to->sum[k] += bwi_exec_is_dense(s->exec, variable) ? sum_square(s, variable, &l, k) : 0;
         all->sum[k] += to->sum[k];
         all->between[k] += to->between[k];
     }
-    *scaled = *scaled || l.v[1];
+    *scaled = *scaled || l.by[1].v;
 }
 
 static bw_status look(bwi_noise *noise, bwi_session *s, int lanes, const int64_t *samples, spread *spreads, spread *all,

@@ -33,6 +33,12 @@ static inline int bwi_subtree(int first, int end)
 
 typedef enum bwi_finiteness { BWI_FINITE, BWI_NAN, BWI_INFINITE } bwi_finiteness;
 
+/* How an optimizer such as Adam scales a gradient: it divides it by sqrt(correction v + floor) + epsilon. */
+typedef struct bwi_scaling {
+    const void *v; /* the mean of squared gradients, an element for each; NULL: nothing is scaled */
+    double correction, floor, epsilon;
+} bwi_scaling;
+
 typedef struct bwi_lanes_kernels {
     /* Adds `lanes` vectors, a power of two, `stride` doubles apart, as a binary tree over their numbers into the first. */
     void (*sum_doubles)(int64_t count, int lanes, int64_t stride, double *first);
@@ -41,11 +47,10 @@ typedef struct bwi_lanes_kernels {
     void (*add_doubles)(int64_t count, const double *host, double *values);
     void (*scale)(int64_t count, float factor, float *values);   /* values *= factor */
     bwi_finiteness (*finiteness)(int64_t count, const float *x); /* the kind of the first element that is not finite */
-    /* For the gradient noise scale: adds to squares[l] the squared norm of the l-th of `lanes` vectors, `stride` floats apart, and
-     * to squares[lanes] that of their sum. With v every element is first divided by sqrt(correction v) + epsilon, as Adam does; v
-     * may be NULL. */
-    void (*squares)(int64_t count, int lanes, int64_t stride, const float *first, const float *v, double correction, double epsilon,
-                    double *squares);
+    /* For the gradient noise scale: adds to squares[l] the squared norm of the l-th of `lanes` scaled vectors, `stride` floats
+     * apart, and to squares[lanes] that of their sum. */
+    void (*squares)(int64_t count, int lanes, int64_t stride, const float *first, const bwi_scaling *scaling, double *squares);
+    double (*mean_above_zero)(int64_t count, const float *x); /* of the elements above 0; 0: there are none */
 } bwi_lanes_kernels;
 
 #endif

@@ -7,7 +7,7 @@
 #ifndef BWI_KERNEL_RECORDS_H
 #define BWI_KERNEL_RECORDS_H
 
-#include "base/base.h"
+#include "kernel/loops/lanes.h"
 
 static inline int64_t bwi_record_row(uint64_t pair)
 {
@@ -42,10 +42,9 @@ typedef struct bwi_records_kernels {
     /* Moves the records whose row is not -1 to the front, in their order, and returns how many there are. */
     int64_t (*compact)(int64_t count, int64_t width, double *rows, float *values);
     /* Returns the squared norm of one lane's share of the gradient: of the rows' sums over that lane's records. To be called
-     * before `sum`. With v (NULL: not), which has the table's shape, every element is first divided by sqrt(correction v) +
-     * epsilon, as Adam does. */
+     * before `sum`. The mean of squared gradients, if there is one, has the table's shape. */
     double (*lane_norm)(const bwi_record_lanes *lanes, int64_t lane, int64_t count, int64_t width, const uint64_t *sorted,
-                        const float *values, const float *v, double correction, double epsilon);
+                        const float *values, const bwi_scaling *scaling);
     /* Puts the touched rows' part of elements first ... first + count - 1 of the whole gradient into `block`, which holds zeros;
      * with `clear`, makes it zero again. The list has `touched` heads. */
     void (*scatter)(int64_t first, int64_t count, int64_t width, int64_t touched, const uint64_t *heads, const float *values,

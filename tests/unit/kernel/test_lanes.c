@@ -118,7 +118,7 @@ static void check_squares(const bwi_kernels *k, int64_t count, int lanes)
             squares[l] = expected[l] = 5;
         }
         for (int64_t i = 0; i < count; i++) {
-            double sum = 0, by = scaled ? sqrt(1.25 * (double)v[i]) + 0.01 : 1;
+            double sum = 0, by = scaled ? sqrt(1.25 * (double)v[i] + 0.125) + 0.01 : 1;
             for (int l = 0; l < lanes; l++) {
                 double value = (double)x[l * stride + i] / by;
                 expected[l] += value * value;
@@ -126,7 +126,7 @@ static void check_squares(const bwi_kernels *k, int64_t count, int lanes)
             }
             expected[lanes] += sum * sum;
         }
-        k->lanes->squares(count, lanes, stride, x, scaled ? v : NULL, 1.25, 0.01, squares);
+        k->lanes->squares(count, lanes, stride, x, &(bwi_scaling){scaled ? v : NULL, 1.25, 0.125, 0.01}, squares);
         for (int l = 0; l <= lanes; l++) {
             assert_true(fabs(squares[l] - expected[l]) <= 1e-12 * fabs(expected[l]));
         }
@@ -145,6 +145,20 @@ static void check_all_squares(const bwi_kernels *k)
     }
 }
 
+static void check_mean_above_zero(const bwi_kernels *k)
+{
+    static const float x[] = {0, 2, -5, 0, 4, 0, 0, 6, -1};
+    assert_true(k->lanes->mean_above_zero(9, x) == 4);
+    assert_true(k->lanes->mean_above_zero(1, x) == 0);
+    assert_true(k->lanes->mean_above_zero(0, x) == 0);
+}
+
+static void test_mean_above_zero(void **state)
+{
+    (void)state;
+    each_table(check_mean_above_zero);
+}
+
 static void test_squares(void **state)
 {
     (void)state;
@@ -154,10 +168,8 @@ static void test_squares(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tree),
-        cmocka_unit_test(test_elementwise),
-        cmocka_unit_test(test_finiteness),
-        cmocka_unit_test(test_squares),
+        cmocka_unit_test(test_tree),    cmocka_unit_test(test_elementwise),     cmocka_unit_test(test_finiteness),
+        cmocka_unit_test(test_squares), cmocka_unit_test(test_mean_above_zero),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

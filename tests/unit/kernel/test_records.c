@@ -167,19 +167,19 @@ static void check_lane_norms(const bwi_kernels *k)
                 expected += sum * sum;
             }
         }
-        double found = k->records->lane_norm(&lanes, lane, f.count, 3, f.sorted, f.values, NULL, 1, 0);
+        double found = k->records->lane_norm(&lanes, lane, f.count, 3, f.sorted, f.values, &(bwi_scaling){.v = NULL});
         assert_true(fabs(found - expected) <= 1e-12 * expected);
         for (int64_t i = 0; i < 7 * 3; i++) {
-            v[i] = i == 5 ? 4.0F : 100.0F; /* row 1, column 2 */
+            v[i] = i == 5 ? 0.0F : 64.0F; /* row 1, column 2 */
         }
         double single = 0;
         for (int64_t i = 3; i < f.count; i++) {
             int64_t sample = (i - 3) / 2, tile = sample < 8 ? 0 : sample < 16 ? 1 : sample < 20 ? 2 : 3;
             single += f.rows[i] == 1 && lane_of_tile[tile] == lane ? (double)f.before[i * 3 + 2] : 0;
         }
-        /* sqrt(0.25 v) + 1 is 6 everywhere and 2 there */
-        double scaled = (expected - single * single) / 36 + single * single / 4;
-        found = k->records->lane_norm(&lanes, lane, f.count, 3, f.sorted, f.values, v, 0.25, 1);
+        /* sqrt(0.25 v + 9) + 1 is 6 everywhere and 4 there */
+        double scaled = (expected - single * single) / 36 + single * single / 16;
+        found = k->records->lane_norm(&lanes, lane, f.count, 3, f.sorted, f.values, &(bwi_scaling){v, 0.25, 9, 1});
         assert_true(fabs(found - scaled) <= 1e-12 * scaled);
     }
 }

@@ -83,7 +83,7 @@ static void test_finite_set(void **state)
 
 /* ---- Linear regression ---- */
 
-enum { INPUTS = 4, SAMPLES = 4096 };
+enum { INPUTS = 4, SAMPLES = 4096, RARE = 64 };
 
 static double uniform(uint64_t *state)
 {
@@ -98,27 +98,31 @@ static double normal(uint64_t *state)
 }
 
 /* y is noise around 0, so the distance of the weights from the best ones is the weights themselves. */
-static bw_noise_facts regress(uint64_t seed, int64_t samples, int64_t batch, float weight, double deviation, const char *optimizer,
-                              int epochs)
+static bw_noise_facts regress_with(int rare, uint64_t seed, int64_t samples, int64_t batch, float weight, double deviation,
+                                   const char *optimizer, int epochs)
 {
-    float *x = malloc((size_t)(samples * INPUTS) * sizeof *x), *y = malloc((size_t)samples * sizeof *y);
+    int64_t inputs = INPUTS + rare;
+    float *x = calloc((size_t)(samples * inputs), sizeof *x), *y = malloc((size_t)samples * sizeof *y);
     uint64_t random = seed * 7919 + 1;
     for (int64_t i = 0; i < samples; i++) {
         for (int k = 0; k < INPUTS; k++) {
-            x[i * INPUTS + k] = (float)normal(&random);
+            x[i * inputs + k] = (float)normal(&random);
+        }
+        if (rare > 0 && i % (samples / rare) == 0) {
+            x[i * inputs + INPUTS + i / (samples / rare)] = 1;
         }
         y[i] = (float)(deviation * normal(&random));
     }
     bw_context_options alone = BW_CONTEXT_OPTIONS_DEFAULT;
     alone.workers = 1;
     bw_context *ctx = bw_open(&alone);
-    bw_array inputs = {.data = x, .dtype = BW_F32, .ndim = 2, .shape = {samples, INPUTS}};
+    bw_array features = {.data = x, .dtype = BW_F32, .ndim = 2, .shape = {samples, inputs}};
     bw_array targets = {.data = y, .dtype = BW_F32, .ndim = 2, .shape = {samples, 1}};
-    bw_model *model = bw_model_parse(ctx, "input(4) dense(1,use_bias=false)");
+    bw_model *model = bw_model_parse(ctx, rare > 0 ? "input(68) dense(1,use_bias=false)" : "input(4) dense(1,use_bias=false)");
     check_ok(ctx, bw_compile(model, optimizer, "mse", NULL));
     check_ok(ctx, bw_build(model, 0, NULL, 0));
-    float weights[INPUTS] = {weight, weight, weight, weight};
-    check_ok(ctx, bw_variable_set(model, 0, weights, INPUTS));
+    float weights[INPUTS + RARE] = {weight, weight, weight, weight};
+    check_ok(ctx, bw_variable_set(model, 0, weights, (size_t)inputs));
     bw_fit_options options = BW_FIT_OPTIONS_DEFAULT;
     bw_history *history = NULL;
     options.epochs = epochs;
@@ -126,7 +130,7 @@ static bw_noise_facts regress(uint64_t seed, int64_t samples, int64_t batch, flo
     options.tile = 4;
     options.lanes = 16;
     options.noise_every = 1;
-    check_ok(ctx, bw_fit(model, bw_from_arrays(ctx, &inputs, &targets, NULL), &options, &history));
+    check_ok(ctx, bw_fit(model, bw_from_arrays(ctx, &features, &targets, NULL), &options, &history));
     bw_noise_facts facts = bw_history_noise(history);
     if (facts.variables == 1 && facts.raw.determined) {
         assert_true(bw_history_noise_of(history, 0).scale == facts.raw.scale);
@@ -135,6 +139,12 @@ static bw_noise_facts regress(uint64_t seed, int64_t samples, int64_t batch, flo
     free(x);
     free(y);
     return facts;
+}
+
+static bw_noise_facts regress(uint64_t seed, int64_t samples, int64_t batch, float weight, double deviation, const char *optimizer,
+                              int epochs)
+{
+    return regress_with(0, seed, samples, batch, weight, deviation, optimizer, epochs);
 }
 
 /* g = 2 (x.w - e) x: |E g|^2 = 4 |w|^2, and the trace of its covariance is 4 ((d + 1) |w|^2 + d s^2). */
@@ -195,9 +205,29 @@ static void test_as_adam_sees_it(void **state)
     bw_noise_facts facts = regress(3, SAMPLES, 256, 0.5F, 2, "adam(lr=1e-20)", 4);
     assert_int_equal(facts.steps, 64);
     assert_true(facts.seen.determined);
-    /* All inputs are alike, so the mean squares are, too, and scaling changes trace and signal alike. */
-    assert_true(facts.seen.scale > 0.7 * facts.raw.scale && facts.seen.scale < 1.4 * facts.raw.scale);
-    assert_true(facts.seen.trace > 10 * facts.raw.trace / (4 * facts.raw.trace + facts.raw.signal));
+    /* All inputs are alike: each gradient has the square g = 1 and the variance s = 21, and the mean square of a batch's is
+     * g + s / 256, by which both are divided. */
+    double divisor = 1 + 21.0 / 256;
+    assert_true(fabs(facts.seen.trace - 4 * 21 / divisor) < 0.2 * 4 * 21 / divisor);
+    assert_true(fabs(facts.seen.signal - 4 / divisor) < 0.2 * 4 / divisor);
+    assert_true(facts.seen.scale > 0.85 * closed_form(0.5F, 2) && facts.seen.scale < 1.15 * closed_form(0.5F, 2));
+}
+
+/* Each of 64 further inputs is 1 in one sample of 4,096, and 0 in all others: when that sample comes for the first time, the mean of
+ * squares of its weight is still zero. Adam's step of an element that has its first gradient in update t is at most sqrt(t) times
+ * that of one that always has the same, so one such element in each of 64 updates adds at most 32, their mean, to the variance of
+ * the 4 others, 21 / (1 * 64 + 21) each, in units of a batch. */
+static void test_rare_inputs(void **state)
+{
+    (void)state;
+    static const char *const optimizers[] = {"adam(lr=1e-20)", "adamw(lr=1e-20,weight_decay=0)", "rmsprop(lr=1e-20)"};
+    double expected = closed_form(0.5F, 2), most = 4 * 21.0 / (64 + 21);
+    for (size_t k = 0; k < BWI_COUNT(optimizers); k++) {
+        bw_noise_facts facts = regress_with(RARE, 3, SAMPLES, 64, 0.5F, 2, optimizers[k], 1);
+        assert_int_equal(facts.steps, SAMPLES / 64);
+        assert_true(facts.seen.determined);
+        assert_true(facts.seen.scale > 0.7 * expected && facts.seen.scale < (1 + 32 / most) * expected);
+    }
 }
 
 /* ---- Where it cannot be measured ---- */
@@ -317,10 +347,9 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_finite_set),      cmocka_unit_test(test_linear_regression),
-        cmocka_unit_test(test_coverage),        cmocka_unit_test(test_undetermined),
-        cmocka_unit_test(test_as_adam_sees_it), cmocka_unit_test(test_no_bit_changes),
-        cmocka_unit_test(test_refused),         cmocka_unit_test(test_tables),
+        cmocka_unit_test(test_finite_set),     cmocka_unit_test(test_linear_regression), cmocka_unit_test(test_coverage),
+        cmocka_unit_test(test_undetermined),   cmocka_unit_test(test_as_adam_sees_it),   cmocka_unit_test(test_rare_inputs),
+        cmocka_unit_test(test_no_bit_changes), cmocka_unit_test(test_refused),           cmocka_unit_test(test_tables),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
