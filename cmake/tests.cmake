@@ -175,7 +175,7 @@ if(NOT BW_SANITIZE)
             # MPICH's launcher ends the others itself when a rank dies, before they can say who it was.
             if(NOT TEST mpi/${name}/${mpi} AND (name STREQUAL bits OR mpi STREQUAL openmpi))
                 bw_add_test(NAME mpi/${name}/${mpi} COMMAND bash ${PROJECT_SOURCE_DIR}/tests/mpi/${name}.sh LABELS mpi
-                    ENVIRONMENT MPI=${mpi} PROGRAM=$<TARGET_FILE:mpi_program>)
+                    ENVIRONMENT MPI=${mpi} PROGRAM=$<TARGET_FILE:mpi_program> BITS=$<TARGET_FILE:bits>)
                 # They look for their ranks among the machine's processes.
                 set_tests_properties(mpi/${name}/${mpi} PROPERTIES RESOURCE_LOCK mpi)
             endif()

@@ -483,6 +483,7 @@ size_t bwi_exec_bookkeeping(const bwi_plan *plan)
         bwi_allocation_bytes(bwi_turns_count(plan) * sizeof(atomic_llong)) +
         bwi_allocation_bytes((size_t)bwi_moving_count(plan) * sizeof(bwi_moving));
     bytes = bwi_size_add(bytes, bwi_ledger_bytes(bwi_exec_parts(plan), plan->workers));
+    bytes = bwi_size_add(bytes, bwi_update_ranks_bytes(plan));
     bytes = bwi_size_add(bytes, bwi_overlap_bytes(plan));
     bytes = bwi_size_add(bytes, bwi_portion_bytes(plan));
     bytes += bwi_allocation_bytes((size_t)plan->program_count * sizeof(bwi_bound_phase *));

@@ -212,6 +212,7 @@ bool bwi_update_is_shared(const bwi_exec *exec, int64_t tiles);
 /* Adds the lanes of a window of that many tiles, of one block, as far as this rank's subtrees reach; and of the blocks from `first`
  * to before `end`, shared by the workers. */
 void bwi_exec_add_lanes(const bwi_exec *exec, int64_t tiles, int64_t block);
+size_t bwi_update_ranks_bytes(const bwi_plan *plan); /* that the sum over ranks needs besides the lanes */
 void bwi_update_add_lanes(bwi_exec *exec, int64_t tiles, int64_t first, int64_t end);
 /* The sum over ranks beside the backward pass (overlap.c). */
 size_t bwi_overlap_bytes(const bwi_plan *plan);

@@ -251,6 +251,20 @@ static void report_lane_norms(bwi_exec *exec)
     }
 }
 
+static bwi_rank_sum rank_sum(const bwi_plan *plan, int64_t tiles)
+{
+    return (bwi_rank_sum){.lanes = bwi_plan_division(plan),
+                          .used = tiles < plan->lanes ? (int)tiles : plan->lanes,
+                          .stride = plan->lane_bytes,
+                          .count = (int64_t)(plan->lane_sums / sizeof(float))};
+}
+
+size_t bwi_update_ranks_bytes(const bwi_plan *plan)
+{
+    bwi_rank_sum sum = rank_sum(plan, plan->lanes);
+    return plan->ranks > 1 && plan->programs[0].program.training ? bwi_rank_sum_bytes(plan->ctx, &sum) : 0;
+}
+
 /* Adds the lanes, then the ranks, as far as that has not been done beside the backward pass. */
 static bw_status sum_ranks(bwi_exec *exec)
 {
@@ -261,10 +275,7 @@ static bw_status sum_ranks(bwi_exec *exec)
     } else {
         bwi_update_add_lanes(exec, exec->tiles, 0, exec->block_count);
         uint64_t begin = bwi_exec_clock(exec);
-        bwi_rank_sum sum = {.lanes = bwi_plan_division(plan),
-                            .used = exec->tiles < plan->lanes ? (int)exec->tiles : plan->lanes,
-                            .stride = plan->lane_bytes,
-                            .count = (int64_t)(plan->lane_sums / sizeof(float))};
+        bwi_rank_sum sum = rank_sum(plan, exec->tiles);
         status = bwi_rank_sum_lanes(exec->ctx, bwi_exec_lane(exec, 0), &sum);
         bwi_exec_timed(exec, 0, BWI_PART_RANKS, begin);
     }

@@ -25,8 +25,9 @@ const bwi_mpi_calls *bwi_mpi_load(const bwi_launcher *launcher, char *failure, s
 /* ---- The group ---- */
 
 enum { BWI_NOTE_TEXT = 472, BWI_MPI_FAILURE = 1024, BWI_TRANSFERS = 4 };
-/* Of numbers of ranks that are no powers of two: bytes for what is under way, and the most subtrees of a rank's run of lanes. */
-enum { BWI_LANES_STAGING = 1 << 22, BWI_MOST_SUBTREES = 24 };
+/* Bytes for what is under way: a segment of each transfer, or all of what numbers of ranks that are no powers of two need; and the
+ * most subtrees of a rank's run of lanes. */
+enum { BWI_SEGMENT_BYTES = 1 << 18, BWI_STAGING_BYTES = 1 << 22, BWI_MOST_SUBTREES = 24 };
 
 typedef enum bwi_note_kind {
     BWI_NOTE_HELLO, /* who and where a rank is */
@@ -42,7 +43,7 @@ typedef struct bwi_note {
     int32_t kind;
     int32_t failed;        /* END: with the text as reason */
     int64_t calls;         /* LEFT: that were completed */
-    int64_t process;       /* HELLO: its number, ... */
+    int64_t process, cpus; /* HELLO: its number, how many CPUs it may use, ... */
     uint64_t machine, set; /* ... where that number is valid, and a hash of the CPUs that it may use */
     char text[BWI_NOTE_TEXT];
 } bwi_note;
@@ -86,7 +87,7 @@ typedef struct bwi_mpi_group {
     int rank;
     const bwi_mpi_calls *mpi; /* NULL: it could not be loaded */
     bool running;             /* MPI was started */
-    bool spins;
+    bool spins, beside;       /* waits without sleeping at first; a thread that makes calls is likely to gain by it */
     bool taken, ended;
     pthread_mutex_t mutex;
     /* What ended the group for this rank; BW_OK: nothing did. */
@@ -100,7 +101,7 @@ typedef struct bwi_mpi_group {
     bwi_transfer transfers[BWI_TRANSFERS];
     bwi_message *messages; /* of mpi_lanes.c and mpi_gather.c */
     int message_count;
-    unsigned char *staging;
+    unsigned char *staging; /* of transfers, or of mpi_lanes.c: calls are made one at a time */
     /* The thread that answers notes. */
     pthread_t thread;
     pthread_cond_t wake;
@@ -147,6 +148,12 @@ bw_status bwi_mpi_sum_floats(bw_context *ctx, void *values, int64_t count);
 bw_status bwi_mpi_sum_doubles(bw_context *ctx, void *values, int64_t count);
 bw_status bwi_mpi_sum_lanes(bw_context *ctx, void *first, const bwi_rank_sum *sum);
 bw_status bwi_mpi_gather(bw_context *ctx, void *values, const size_t *begins);
+/* What adding needs of the group's staging memory, on the rank that needs the most; and in the way of mpi_lanes.c. */
+size_t bwi_mpi_sum_bytes(bw_ranks *ranks, const bwi_rank_sum *sum);
+size_t bwi_mpi_lanes_bytes(bwi_mpi_group *all, const bwi_rank_sum *sum);
+/* Sends what is as long as a segment and means nothing: what MPI allocates for its first long messages then belongs to the process,
+ * and not to the first run. A failure is the group's. */
+void bwi_mpi_warm_up(bwi_mpi_group *all);
 bw_status bwi_mpi_agree(bw_context *ctx, bw_status mine);
 
 #endif

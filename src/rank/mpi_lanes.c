@@ -175,6 +175,35 @@ static bool work(bwi_mpi_group *all, void *user, bool *over)
     return true;
 }
 
+/* How long segments are, so that whatever is under way of one has room in the staging memory. */
+static void measure(bwi_mpi_group *all, lanes *l)
+{
+    int ranks = all->ranks.count;
+    l->parts = visit(all, l, NULL);
+    size_t parts =
+        (size_t)l->parts + (size_t)bwi_tree_levels(l->sum->lanes.lanes, l->parts) + (size_t)ranks * (1 + BWI_MOST_SUBTREES);
+    size_t part = BWI_STAGING_BYTES / parts / l->size - 1;
+    part = part > PART_BYTES / l->size ? PART_BYTES / l->size : part;
+    l->most = (int64_t)part * ranks;
+}
+
+size_t bwi_mpi_lanes_bytes(bwi_mpi_group *all, const bwi_rank_sum *sum)
+{
+    lanes l = {.sum = sum, .size = sum->doubles ? sizeof(double) : sizeof(float)};
+    measure(all, &l);
+    l.count = sum->count < l.most ? sum->count : l.most;
+    size_t levels = (size_t)bwi_tree_levels(sum->lanes.lanes, l.parts), most = 0;
+    for (int rank = 0; rank < all->ranks.count; rank++) {
+        int end = bwi_rank_lane(sum->lanes, all->ranks.count, rank + 1), own = 0;
+        for (int lane = bwi_rank_lane(sum->lanes, all->ranks.count, rank); lane < end && lane < sum->used; own++) {
+            lane += bwi_subtree(lane, end);
+        }
+        size_t bytes = ((size_t)l.parts + levels) * part_bytes(all, &l, rank) + (size_t)l.count * l.size * (size_t)(1 + own);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
 bw_status bwi_mpi_sum_lanes(bw_context *ctx, void *first, const bwi_rank_sum *sum)
 {
     bwi_mpi_group *all = (bwi_mpi_group *)ctx->ranks;
@@ -183,10 +212,6 @@ bw_status bwi_mpi_sum_lanes(bw_context *ctx, void *first, const bwi_rank_sum *su
         return sum->doubles ? bwi_mpi_sum_doubles(ctx, first, sum->count) : bwi_mpi_sum_floats(ctx, first, sum->count);
     }
     lanes l = {.sum = sum, .kernels = bwi_kernels_of(ctx), .first = first, .size = sum->doubles ? sizeof(double) : sizeof(float)};
-    l.parts = visit(all, &l, NULL);
-    size_t parts = (size_t)l.parts + (size_t)bwi_tree_levels(sum->lanes.lanes, l.parts) + (size_t)ranks * (1 + BWI_MOST_SUBTREES);
-    size_t part = BWI_LANES_STAGING / parts / l.size - 1;
-    part = part > PART_BYTES / l.size ? PART_BYTES / l.size : part;
-    l.most = (int64_t)part * ranks;
+    measure(all, &l);
     return bwi_mpi_run(ctx, work, &l, false);
 }

@@ -237,7 +237,7 @@ static uint64_t hash_of(const void *bytes, size_t size, uint64_t hash)
 /* Process numbers mean something within one namespace of one machine. */
 static bwi_note introduce(void)
 {
-    bwi_note hello = {.process = (int64_t)getpid()};
+    bwi_note hello = {.process = (int64_t)getpid(), .cpus = bwi_cpus()};
     struct stat space;
     cpu_set_t cpus;
     if (gethostname(hello.text, sizeof hello.text - 1) != 0) {

@@ -19,7 +19,7 @@ enum { FIRST_TAG = 16, TAGS = 16384 };
 /* How long a rank that is cancelled waits for the others to come, so that all of them hear of it at the next agreement and end
  * together. It leaves the group only if they do not. */
 #define GRACE_SECONDS 0.4
-enum { SEGMENT_BYTES = 1 << 18, SHORT_BYTES = 1 << 14 };
+enum { SHORT_BYTES = 1 << 14 };
 
 /* What one rank thinks of the step, and why. */
 typedef struct vote {
@@ -52,6 +52,11 @@ static void add_vote(const bwi_sum *how, int64_t count, const void *others, void
     if (other->status > mine->status || (other->status == mine->status && other->rank < mine->rank)) {
         *mine = *other;
     }
+}
+
+static void add_nothing(const bwi_sum *how, int64_t count, const void *others, void *values)
+{
+    (void)how, (void)count, (void)others, (void)values;
 }
 
 /* ---- One segment ---- */
@@ -247,7 +252,7 @@ typedef struct values {
 static bool work(bwi_mpi_group *all, void *user, bool *over)
 {
     values *v = user;
-    int64_t most = (int64_t)(SEGMENT_BYTES / v->how->size);
+    int64_t most = (int64_t)(BWI_SEGMENT_BYTES / v->how->size);
     bool moved = false;
     *over = v->begun == v->count;
     for (int k = 0; k < BWI_TRANSFERS && all->status == BW_OK; k++) {
@@ -330,6 +335,23 @@ bw_status bwi_mpi_sum_doubles(bw_context *ctx, void *first, int64_t count)
         return bwi_mpi_sum_lanes(ctx, first, &sum);
     }
     return run(ctx, &how, first, count);
+}
+
+/* Windows that end with a remainder may go the other way than whole ones. */
+size_t bwi_mpi_sum_bytes(bw_ranks *ranks, const bwi_rank_sum *sum)
+{
+    bwi_mpi_group *all = (bwi_mpi_group *)ranks;
+    size_t bytes = (size_t)sum->count * (sum->doubles ? sizeof(double) : sizeof(float));
+    size_t most = (size_t)BWI_TRANSFERS * BWI_SEGMENT_BYTES, few = is_power(ranks->count) ? bytes < most ? bytes : most : 0;
+    size_t other = bwi_rank_is_subtree(sum, ranks->count) ? 0 : bwi_mpi_lanes_bytes(all, sum);
+    return few > other ? few : other;
+}
+
+void bwi_mpi_warm_up(bwi_mpi_group *all)
+{
+    bw_context ctx = {.ranks = &all->ranks, .rank = all->rank};
+    bwi_sum how = {.size = BWI_SEGMENT_BYTES, .add = add_nothing};
+    (void)run(&ctx, &how, all->staging + (size_t)BWI_TRANSFERS * BWI_SEGMENT_BYTES, 1);
 }
 
 /* A rank that is cancelled says so here, where all can end together, even if it has no tiles to be cancelled in. */

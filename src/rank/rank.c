@@ -53,6 +53,12 @@ const bwi_rank_row *bwi_rank_of(const bw_context *ctx)
     return ctx->ranks ? ctx->ranks->row : &one_row;
 }
 
+size_t bwi_rank_sum_bytes(const bw_context *ctx, const bwi_rank_sum *sum)
+{
+    const bwi_rank_row *row = bwi_rank_of(ctx);
+    return ctx->ranks && row->bytes ? row->bytes(ctx->ranks, sum) : 0;
+}
+
 bw_status bwi_rank_sum_lanes(bw_context *ctx, void *first, const bwi_rank_sum *sum)
 {
     const bwi_rank_row *row = bwi_rank_of(ctx);

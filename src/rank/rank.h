@@ -37,13 +37,17 @@ typedef struct bwi_rank_row {
     bw_status (*agree)(bw_context *ctx, bw_status mine);
     /* Ends this rank's part: the others' calls return BW_CANCELLED instead of waiting for ever. */
     void (*leave)(bw_context *ctx);
-    /* Whether a thread beside the context's may make the calls, one at a time; the same on all ranks. NULL: it may not. */
+    /* Whether a thread beside the context's may make the calls, one at a time, and is likely to gain anything by it; the same on
+     * all ranks. NULL: it may not. */
     bool (*beside)(bw_ranks *ranks);
+    /* The bytes of the row's own that a sum needs, and nobody has used before the first one. NULL: none. */
+    size_t (*bytes)(bw_ranks *ranks, const bwi_rank_sum *sum);
 } bwi_rank_row;
 
 /* The row for this context (one rank if it has no group). */
 const bwi_rank_row *bwi_rank_of(const bw_context *ctx);
-/* As sum_lanes, for every row. */
+/* As sum_lanes and bytes, for every row. */
+size_t bwi_rank_sum_bytes(const bw_context *ctx, const bwi_rank_sum *sum);
 bw_status bwi_rank_sum_lanes(bw_context *ctx, void *first, const bwi_rank_sum *sum);
 
 /* ---- A thread beside the context's (beside.c) ---- */

@@ -187,7 +187,9 @@ static bw_status run_steps(bwi_fitting *f, bw_progress *p, double begin)
         }
         if (f->ctx->ranks) {
             move_cursor(f, p, piece.first); /* the step is done, whatever becomes of the meeting */
+            uint64_t part = bwi_exec_begin_part(s->exec);
             status = meet_ranks(f, false);
+            bwi_exec_end_part(s->exec, BWI_PART_RANKS, part);
             if (status != BW_OK) {
                 break;
             }

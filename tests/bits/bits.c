@@ -2,7 +2,10 @@
  * Runs many small trainings and prints a line for each: its name and a hash of the bits of weights, history, evaluation and
  * predictions. Two builds of the library whose lines are equal train alike in every bit; compare.sh compares them.
  *
- *     bits [--workers N[,N...]] [--facts] [--list] [PART...]
+ *     bits [--workers N[,N...]] [--facts] [--list] [--ranks] [PART...]
+ *
+ * With --ranks it may be started by mpirun, and runs what several processes can: with eight lanes and without predictions, of which a
+ * rank makes its own. The lines are those of one process that was asked for the same.
  *
  * With several numbers of workers each case runs with each of them, and all must agree. --facts adds what the run took: it shows
  * that a case meets what it is meant for. Cases whose names hold none of the PARTs are left out. Exit status 1: a case failed.
@@ -15,7 +18,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_RANKS = 4, MOST_COUNTS = 8, DEFAULT_WORKERS = 2, DEFAULT_TILE = 4, DEFAULT_EPOCHS = 2 };
+enum { MOST_RANKS = 4, MOST_COUNTS = 8, DEFAULT_WORKERS = 2, DEFAULT_TILE = 4, DEFAULT_EPOCHS = 2, RANKS_LANES = 8 };
+
+/* Of --ranks: the place among the processes that mpirun started, which one context has from the first case to the last. */
+static bool as_ranks;
+static bw_context_options launched = BW_CONTEXT_OPTIONS_DEFAULT;
+static bw_context *shared_context;
 
 /* ---- Hashing: FNV-1a ---- */
 
@@ -98,7 +106,18 @@ static bw_context *open_context(const bits_run *run)
     options.ranks = run->ranks;
     options.rank = run->rank;
     options.exact_kernels = run->row->exact;
-    return bw_open(&options);
+    if (launched.ranks && !shared_context) {
+        launched.workers = run->workers;
+        shared_context = bw_open(&launched);
+    }
+    return launched.ranks ? shared_context : bw_open(&options);
+}
+
+static void close_context(bw_context *ctx)
+{
+    if (ctx != shared_context) {
+        bw_close(ctx);
+    }
 }
 
 static bw_dataset *open_data(bw_context *ctx, const bits_case *row)
@@ -165,7 +184,7 @@ static bw_fit_options options_of(bits_run *run)
     options.batch_sizes = row->batch_sizes;
     options.drop_remainder = row->drop_remainder;
     options.tile = row->tile < 0 ? 0 : row->tile ? row->tile : DEFAULT_TILE;
-    options.lanes = row->lanes;
+    options.lanes = as_ranks && row->lanes == 0 ? RANKS_LANES : row->lanes;
     options.accumulate = row->accumulate ? row->accumulate : 1;
     options.validation_split = row->validation;
     options.early_stopping = row->early_stopping;
@@ -202,7 +221,7 @@ static bw_status add_results(bits_run *run)
         add_history(run, evaluated);
     }
     /* A rank predicts the samples of its own lanes only. */
-    return status == BW_OK && !run->ranks ? add_predictions(run) : status;
+    return status == BW_OK && !run->ranks && !as_ranks ? add_predictions(run) : status;
 }
 
 static void *run_rank(void *user)
@@ -222,7 +241,7 @@ static void *run_rank(void *user)
     if (!*run->message) {
         snprintf(run->message, sizeof run->message, "%.255s", bw_message(run->ctx));
     }
-    bw_close(run->ctx);
+    close_context(run->ctx);
     return NULL;
 }
 
@@ -263,14 +282,21 @@ typedef struct choice {
     int part_count, cases, failures;
 } choice;
 
-static bool is_wanted(const choice *c, const char *name)
+/* Processes have one context, so not kernels of a case's own, and at least a lane each. */
+static bool suits_ranks(const bits_case *row)
+{
+    return row->ranks == 0 && row->workers == 0 && !row->exact && row->budget == 0 &&
+           (row->lanes == 0 || row->lanes >= RANKS_LANES);
+}
+
+static bool is_wanted(const choice *c, const bits_case *row)
 {
     for (int i = 0; i < c->part_count; i++) {
-        if (strstr(name, c->parts[i])) {
-            return true;
+        if (strstr(row->name, c->parts[i])) {
+            return !as_ranks || suits_ranks(row);
         }
     }
-    return c->part_count == 0;
+    return c->part_count == 0 && (!as_ranks || suits_ranks(row));
 }
 
 static void print_facts(const bits_run *run)
@@ -284,7 +310,7 @@ static void print_facts(const bits_run *run)
 static void visit(void *user, const bits_case *row)
 {
     choice *c = user;
-    if (!is_wanted(c, row->name)) {
+    if (!is_wanted(c, row)) {
         return;
     }
     c->cases++;
@@ -301,10 +327,13 @@ static void visit(void *user, const bits_case *row)
                      first.hash, c->workers[i], other.hash, other.status == BW_OK ? "" : ", which failed");
         }
     }
+    c->failures += first.status != BW_OK;
+    if (launched.rank > 0) { /* whose weights were compared with the first one's */
+        return;
+    }
     if (first.status == BW_OK) {
         printf("%s %016" PRIx64, row->name, first.hash);
     } else {
-        c->failures++;
         printf("%s failed: %s: %s", row->name, bw_status_name(first.status), first.message);
     }
     if (c->facts) {
@@ -339,13 +368,18 @@ int main(int argc, char **argv)
             c.facts = true;
         } else if (strcmp(argv[i], "--list") == 0) {
             c.list = true;
+        } else if (strcmp(argv[i], "--ranks") == 0) {
+            as_ranks = true;
         } else if (strcmp(argv[i], "--workers") != 0 || ++i == argc || !read_workers(&c, argv[i])) {
-            fprintf(stderr, "usage: bits [--workers N[,N...]] [--facts] [--list] [PART...]\n");
+            fprintf(stderr, "usage: bits [--workers N[,N...]] [--facts] [--list] [--ranks] [PART...]\n");
             return 2;
         }
     }
     c.parts = argv + i;
     c.part_count = argc - i;
+    if (as_ranks) {
+        bw_ranks_mpi(&launched);
+    }
     bits_make_samples();
     bits_table_cases(visit, &c);
     bits_data_cases(visit, &c);
@@ -353,5 +387,7 @@ int main(int argc, char **argv)
     if (c.failures > 0 || c.cases == 0) {
         fprintf(stderr, "bits: %d of %d cases failed\n", c.failures, c.cases);
     }
+    bw_close(shared_context);
+    bw_ranks_close(launched.ranks);
     return c.failures > 0 || c.cases == 0;
 }

@@ -21,6 +21,30 @@ for how in "2 1" "3 1" "4 2" "8 1"; do
     expect_equal 3 "$(grep -c '^Epoch' err)" "$1 ranks: epochs that are shown"
 done
 
+# Many small trainings in one job: their weights, histories and evaluations are those of one process. Batches have fewer tiles than eight
+# ranks, and remainders.
+parts='optimizer/ftrl optimizer/lamb optimizer/adafactor optimizer/muon optimizer/lion norm= schedule/adamw layer/constraints layer/random
+    layer/lstm layer/gru layer/multi_head winograd batchnorm mask/ clip/ table/adam(0.01) lazy/sgd(0.05) ranges/adamw(0.01) batch/ loop/'
+# shellcheck disable=SC2086
+"$BITS" --ranks --workers 1 $parts >one.lines || fail 'small trainings on one rank'
+[ "$(wc -l <one.lines)" -ge 60 ] || fail "small trainings: expected 60 or more, found $(wc -l <one.lines)"
+for count in 2 3 8; do
+    # shellcheck disable=SC2086
+    programs "$BITS" "$count" --ranks --workers 1 $parts
+    expect_code 0 "small trainings on $count ranks"
+    cmp -s one.lines out || fail "small trainings on $count ranks: $(diff one.lines out | head -n 6)"
+done
+
+# Text: each rank finds the same vocabulary in all of the training part, and reads its own lines.
+awk 'BEGIN { srand(3); split("great lovely superb dull awful weak", word, " "); print "review,label"
+    for (i = 0; i < 203; i++) { k = 1 + int(6 * rand()); printf "\"The %s plot, %s!\",%d\n", word[k], word[1 + int(6 * rand())], k < 4 } }' >text.csv
+words='text_vectorization(50,length=5) embedding(50,8) lstm(6) dense(1,sigmoid)'
+run train --model "$words" --data text.csv --text review --target label --batch 50 --epochs 2 --json
+expect_code 0 'text on one rank'
+hash=$(value hash)
+ranks 3 train --model "$words" --data text.csv --text review --target label --batch 50 --epochs 2 --workers 1 --json
+expect_equal "$hash" "$(value hash)" 'text on three ranks'
+
 # Gradients that are too large for lanes of their own, at the defaults.
 large='flatten dense(300,relu) dense(300,relu) dense(10,softmax)'
 run train --model "$large" --data "$digits" --scale 1/16 --batch 200 --epochs 1 --json
@@ -29,6 +53,7 @@ hash=$(value hash)
 for count in 2 8; do
     ranks "$count" train --model "$large" --data "$digits" --scale 1/16 --batch 200 --epochs 1 --workers 1 --json
     expect_equal "$hash" "$(value hash)" "large dense layers on $count ranks"
+    [ "$(value peak_bytes)" -le "$(value planned_bytes)" ] || fail "$count ranks: $(value peak_bytes) bytes, planned $(value planned_bytes)"
 done
 
 # A budget of a little less than all of the optimizer's slots on each rank: they are divided, and neither tile nor bits change.
@@ -84,12 +109,15 @@ expect_code 0 'bench'
 expect_equal "$hashes" "$(grep -o '"hash": "[^"]*"' out)" 'bench: hashes of two workloads'
 
 # TensorBoard and run directory come from the first rank alone: as many files as of one rank, with one line for each epoch.
-train --epochs 2 --run alone --tensorboard board1 --quiet
-ranks 3 train --model "$model" --data "$digits" --scale 1/16 --epochs 2 --workers 1 --run together --tensorboard board3 --quiet
+train --epochs 2 --tile 4 --run alone --tensorboard board1 --quiet
+ranks 3 train --model "$model" --data "$digits" --scale 1/16 --epochs 2 --tile 4 --workers 1 --run together --tensorboard board3 --quiet
 expect_code 0 'TensorBoard on three ranks'
 expect_equal "$(find board1 -type f | wc -l)" "$(find board3 -type f | wc -l)" 'TensorBoard: files'
 expect_equal "$(ls alone)" "$(ls together)" 'run directory: files'
 cmp -s alone/history.csv together/history.csv || fail 'run directory: expected the history of one rank'
+noise_of() { sed -nE 's/.*"noise": (\{"steps": [1-9].*), "result".*/\1/p' "$1/run.json"; }
+[ -n "$(noise_of alone)" ] || fail 'run.json: expected a noise scale'
+expect_equal "$(noise_of alone)" "$(noise_of together)" 'noise scale of three ranks'
 
 # The other commands run once.
 ranks 2 eval --model one.keras --data "$digits" --json

@@ -41,7 +41,7 @@ done
 
 # One rank's weights are damaged, one rank stops, one rank's data is bad, one cannot begin; each sample counts once an epoch.
 for what in damage stop data begin count; do
-    programs 4 "$what"
+    programs "$PROGRAM" 4 "$what"
     case $what in
     damage) expect_pattern out 'rank 0: DATA_LOSS after .* updates the weights of rank 2 of 4 differ from those of the others' "$what" ;;
     stop) expect_equal 4 "$(grep -c 'OK 5 updates' out)" 'stop: ranks that made five updates' ;;

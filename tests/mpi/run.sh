@@ -1,4 +1,5 @@
-# What the tests of ranks over MPI share; sourced by each of them, no test itself. $MPI is openmpi or mpich; $PROGRAM is program.c.
+# What the tests of ranks over MPI share; sourced by each of them, no test itself. $MPI is openmpi or mpich; $PROGRAM is program.c, $BITS
+# tests/bits.
 . "$(dirname "$0")/../cli/run.sh"
 
 : "${MPI:=openmpi}"
@@ -24,13 +25,13 @@ ranks() {
     timeout 120 $launcher -n "$count" "$BATCHWISE" "$@" >out 2>err || code=$?
 }
 
-# The same of the program in C.
+# programs PROGRAM COUNT ARGUMENTS...: the same of a program in C.
 programs() {
-    local count=$1
-    shift
+    local program=$1 count=$2
+    shift 2
     code=0
     # shellcheck disable=SC2086
-    BATCHWISE_MPI=$(dirname "$BATCHWISE")/libbatchwise_mpi_$MPI.so timeout 120 $launcher -n "$count" "$PROGRAM" "$@" >out 2>err || code=$?
+    BATCHWISE_MPI=$(dirname "$BATCHWISE")/libbatchwise_mpi_$MPI.so timeout 120 $launcher -n "$count" "$program" "$@" >out 2>err || code=$?
 }
 
 # begin COUNT COMMAND...: starts ranks that train for hours, in the background ($process), and waits for their third epoch. $processes gets
