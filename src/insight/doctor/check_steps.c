@@ -63,11 +63,8 @@ bool bwi_check_rate_too_high(const bwi_doctor *d, bwi_finding *found)
                          "at a rate of %.3g training fails within %lld updates (%.160s); at %.3g it does not", trial->rate,
                          (long long)trial->updates, trial->message, slower->rate);
     }
-    if (was_thrown(trial, slower, found)) {
-        return true;
-    }
     if (trial->failed || !(trial->last >= 0.95 * trial->first) || !is_better(slower, trial->last, trial->error)) {
-        return false;
+        return was_thrown(trial, slower, found);
     }
     fix_rate(found, slower->rate);
     return bwi_found(found, BW_SEVERITY_WARNING,

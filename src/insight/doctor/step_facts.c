@@ -143,15 +143,6 @@ bool bwi_trial_stays(const bwi_trial_facts *other, const bwi_trial_facts *given)
     return comparable && !bwi_trial_is_thrown(other) && other->last <= given->last + 3 * given->error;
 }
 
-/* Whether another rate helps a trial whose loss fell too little, or whose first updates threw the model off. */
-static bool helps(const bwi_trial_facts *other, const bwi_trial_facts *given)
-{
-    if (bwi_trial_is_thrown(given)) {
-        return bwi_trial_stays(other, given);
-    }
-    return !other->failed && other->last < 0.8 * fmin(given->first, given->failed ? given->first : given->last);
-}
-
 /* Rates that are a tenth, a hundredth and a thousandth, until one helps; or as many times as large. */
 static bw_status try_direction(bwi_doctor *d, const bwi_snapshot *start, double factor, double until, bwi_trial_facts *facts)
 {
@@ -168,7 +159,8 @@ static bw_status try_direction(bwi_doctor *d, const bwi_snapshot *start, double 
         bool thrown = bwi_trial_is_thrown(facts) && !bwi_trial_is_thrown(&other);
         bool better = !other.failed && (facts->failed || thrown || other.last < facts->last);
         *facts = facts->updates == 0 || better ? other : *facts;
-        if (helps(facts, given)) {
+        bool stays = !facts->failed && !bwi_trial_is_thrown(facts);
+        if (stays && facts->last < 0.8 * fmin(given->first, given->failed ? given->first : given->last)) {
             break;
         }
     }
