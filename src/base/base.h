@@ -156,6 +156,8 @@ bwi_disk bwi_disk_of(const char *folder);
 
 /* The allocator of a context that was given none (system.c). */
 extern const bw_allocator bwi_system_allocator;
+/* Whether the system would give that many bytes now; none are taken. For libraries that do not survive a lack of memory. */
+bool bwi_system_has_room(size_t bytes);
 
 /* ---- What a context owns (context.c) ---- */
 
@@ -318,9 +320,14 @@ int bwi_durable_folder(bw_context *ctx, const char *path, const char **what);
 
 /* ---- Threads (thread.c) ---- */
 
-/* Starts a thread, in which all signals are blocked: 0, or an error number. A stack of 0 bytes is one of the system's usual
- * size. */
+/* Starts a thread, in which all signals are blocked, and waits until it runs: 0, or an error number. A stack of 0 bytes is one of
+ * the system's usual size. */
 int bwi_thread_start(pthread_t *thread, size_t stack_bytes, void *(*run)(void *user), void *user);
+/* How often this process is a child of the one that first started a thread. */
+int bwi_forks(void);
+/* A lock of the whole process, for a few instructions and no calls: a child of fork never finds it held. */
+void bwi_moment_begin(void);
+void bwi_moment_end(void);
 /* A mutex with a condition, whose waits of a limited time keep to the monotonic clock. False: there is neither. */
 bool bwi_condition_open(pthread_mutex_t *mutex, pthread_cond_t *changed);
 void bwi_condition_close(pthread_mutex_t *mutex, pthread_cond_t *changed);

@@ -52,20 +52,6 @@ void (*bwi_pool_delay)(int worker);
 /* The workers of all pools in the process: each rank in a thread has a pool. */
 static atomic_int all_workers;
 
-/* How often this process is a child of the one that first opened a pool. */
-static int forks;
-static pthread_once_t forks_once = PTHREAD_ONCE_INIT;
-
-static void count_fork(void)
-{
-    forks++;
-}
-
-static void watch_forks(void)
-{
-    pthread_atfork(NULL, NULL, count_fork);
-}
-
 double bwi_now(void)
 {
     struct timespec time;
@@ -249,8 +235,7 @@ static void abandon_pool(bw_context *ctx)
 
 bw_status bwi_pool_open(bw_context *ctx)
 {
-    pthread_once(&forks_once, watch_forks);
-    if (ctx->pool && ctx->pool->forks != forks) {
+    if (ctx->pool && ctx->pool->forks != bwi_forks()) {
         abandon_pool(ctx);
     }
     if (ctx->pool || ctx->workers < 2) {
@@ -266,7 +251,7 @@ bw_status bwi_pool_open(bw_context *ctx)
     pool->helpers = helpers;
     pool->workers = ctx->workers;
     pool->cpus = bwi_cpus();
-    pool->forks = forks;
+    pool->forks = bwi_forks();
     atomic_fetch_add(&all_workers, pool->workers);
     for (int i = 0; i < ctx->workers - 1; i++) {
         helpers[i].pool = pool;
@@ -284,7 +269,7 @@ bw_status bwi_pool_open(bw_context *ctx)
 
 void bwi_pool_close(bw_context *ctx)
 {
-    if (ctx->pool && ctx->pool->forks != forks) {
+    if (ctx->pool && ctx->pool->forks != bwi_forks()) {
         abandon_pool(ctx);
     } else if (ctx->pool) {
         end_pool(ctx, ctx->pool, ctx->pool->workers - 1);
@@ -307,7 +292,7 @@ void bwi_pool_run(bw_context *ctx, int workers, bwi_work work, void *user)
     bwi_pool *pool = ctx->pool;
     workers = workers < 1 ? 1 : workers > ctx->workers ? ctx->workers : workers;
     unsigned state = bwi_float_begin();
-    if (workers == 1 || !pool || pool->forks != forks) {
+    if (workers == 1 || !pool || pool->forks != bwi_forks()) {
         run_alone(workers, work, user);
     } else {
         pool->work = work;

@@ -28,7 +28,7 @@ typedef struct guarded {
 
 const char bwi_shrunk_text[] = "the file has become shorter, or its disk has failed, since it was opened";
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* for changes of what follows */
+/* What follows changes within bwi_moment_begin and bwi_moment_end. */
 static guarded files[MOST_FILES];
 static int file_count;
 static bool installed;
@@ -86,7 +86,7 @@ static void uninstall(void)
 void bwi_shrink_watch(bw_context *ctx, const bwi_bytes *bytes, const char *path)
 {
     size_t length = strlen(path);
-    pthread_mutex_lock(&lock);
+    bwi_moment_begin();
     for (int i = 0; i < MOST_FILES && file_count < MOST_FILES; i++) {
         if (!atomic_load(&files[i].data)) {
             files[i].ctx = ctx;
@@ -100,12 +100,12 @@ void bwi_shrink_watch(bw_context *ctx, const bwi_bytes *bytes, const char *path)
             break;
         }
     }
-    pthread_mutex_unlock(&lock);
+    bwi_moment_end();
 }
 
 void bwi_shrink_forget(const bwi_bytes *bytes)
 {
-    pthread_mutex_lock(&lock);
+    bwi_moment_begin();
     guarded *file = find((uintptr_t)bytes->data);
     if (file) {
         atomic_store(&file->data, 0);
@@ -113,7 +113,7 @@ void bwi_shrink_forget(const bwi_bytes *bytes)
             uninstall();
         }
     }
-    pthread_mutex_unlock(&lock);
+    bwi_moment_end();
 }
 
 bool bwi_file_has_shrunk(const bwi_bytes *bytes)
@@ -131,13 +131,13 @@ bw_status bwi_shrink_report(bw_context *ctx, const char *path, bw_status status)
     }
     char name[NAME_BYTES] = "a file";
     ctx->shrunk_told = shrunk;
-    pthread_mutex_lock(&lock);
+    bwi_moment_begin();
     for (int i = 0; i < MOST_FILES; i++) {
         if (atomic_load(&files[i].data) && files[i].ctx == ctx && atomic_load(&files[i].shrunk)) {
             memcpy(name, files[i].name, NAME_BYTES);
         }
     }
-    pthread_mutex_unlock(&lock);
+    bwi_moment_end();
     ctx->pending = false; /* whatever else failed did so for this reason */
     return bwi_fail_file(ctx, BW_DATA_LOSS, path ? path : name, "%s", bwi_shrunk_text);
 }

@@ -84,6 +84,16 @@ bool bwi_system_zeroes(size_t bytes)
     return bytes >= MAPPED_FROM;
 }
 
+bool bwi_system_has_room(size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) {
+        return false;
+    }
+    munmap(memory, bytes);
+    return true;
+}
+
 const bw_allocator bwi_system_allocator = {.allocate = system_allocate, .release = system_release};
 
 static int result_of(int result)

@@ -1,8 +1,99 @@
-/* Threads of the library, and what they wait with. */
+/*
+ * Threads of the library, what they wait with, and what fork finds. A child has none of its parent's threads, and a lock that one
+ * of them held would stay held in it for ever. So locks that a child needs, too, are held for moments only, and no process forks in
+ * such a moment; and since a thread that begins holds locks of the C library and of sanitizers, whoever starts one waits until it
+ * runs, and fork waits for those that others are starting.
+ */
 #include "base/base.h"
 
+#include <errno.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <time.h>
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_mutex_t moment = PTHREAD_MUTEX_INITIALIZER;
+static pthread_rwlock_t starting = PTHREAD_RWLOCK_INITIALIZER; /* held by those that start threads, and by fork alone */
+static int forks;
+
+/* ---- Fork ---- */
+
+static void before_fork(void)
+{
+    pthread_rwlock_wrlock(&starting);
+    pthread_mutex_lock(&moment);
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&moment);
+    pthread_rwlock_unlock(&starting);
+}
+
+/* The lock's owner was another thread, as the system counts them. */
+static void in_child(void)
+{
+    static const pthread_rwlock_t fresh = PTHREAD_RWLOCK_INITIALIZER;
+    pthread_mutex_unlock(&moment);
+    starting = fresh;
+    forks++;
+}
+
+static void watch(void)
+{
+    pthread_atfork(before_fork, after_fork, in_child);
+}
+
+int bwi_forks(void)
+{
+    pthread_once(&once, watch);
+    return forks;
+}
+
+void bwi_moment_begin(void)
+{
+    pthread_once(&once, watch);
+    pthread_mutex_lock(&moment);
+}
+
+void bwi_moment_end(void)
+{
+    pthread_mutex_unlock(&moment);
+}
+
+/* ---- Threads ---- */
+
+typedef struct beginning {
+    void *(*run)(void *user);
+    void *user;
+    sem_t begun;
+} beginning;
+
+/* The starter's struct is gone once it knows that the thread has begun. */
+static void *begin(void *argument)
+{
+    beginning *b = argument;
+    void *(*run)(void *user) = b->run;
+    void *user = b->user;
+    sem_post(&b->begun);
+    return run(user);
+}
+
+static int start_and_wait(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *user), void *user)
+{
+    beginning b = {.run = run, .user = user};
+    pthread_once(&once, watch);
+    if (sem_init(&b.begun, 0, 0) != 0) {
+        return EAGAIN;
+    }
+    pthread_rwlock_rdlock(&starting);
+    int error = pthread_create(thread, attributes, begin, &b);
+    while (error == 0 && sem_wait(&b.begun) != 0) { /* a signal */
+    }
+    pthread_rwlock_unlock(&starting);
+    sem_destroy(&b.begun);
+    return error;
+}
 
 /* Signals are for the program's threads. One of them, SIGXFSZ, a thread causes itself by writing beyond a limit; blocked, it
  * becomes the failure of that write. A new thread has the mask of the one that starts it. */
@@ -19,7 +110,7 @@ int bwi_thread_start(pthread_t *thread, size_t stack_bytes, void *(*run)(void *u
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = pthread_create(thread, &attributes, run, user);
+    error = start_and_wait(thread, &attributes, run, user);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
     return error;

@@ -15,7 +15,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #define BYTES_AHEAD ((size_t)64 << 20)
 #define SAMPLES_AHEAD 4096
@@ -49,7 +48,7 @@ struct bwi_prefetcher {
     const bw_dataset *dataset;
     bwi_prefetch settings;
     bool runs, reserved;
-    pid_t process; /* the process that has the threads; a child of fork has none of them */
+    int forks; /* of the process that has the threads; a child of fork has none of them */
     atomic_bool stop;
     pthread_mutex_t mutex;
     pthread_cond_t work, done; /* threads wait for work, workers for samples that are done */
@@ -295,7 +294,7 @@ static void release(bwi_prefetcher *prefetcher)
 /* In a child of fork there are no threads to be told, and locks that the parent's threads may hold are not touched. */
 bool bwi_prefetcher_quit(bwi_prefetcher *prefetcher)
 {
-    if (prefetcher->runs && prefetcher->process != getpid()) {
+    if (prefetcher->runs && prefetcher->forks != bwi_forks()) {
         release(prefetcher);
         prefetcher->runs = false;
     }
@@ -351,7 +350,7 @@ void bwi_dataset_record(const bw_dataset *dataset, bwi_makings *makings)
     if (!prefetcher) {
         return;
     }
-    bool locks = prefetcher->runs && prefetcher->process == getpid();
+    bool locks = prefetcher->runs && prefetcher->forks == bwi_forks();
     if (locks) {
         pthread_mutex_lock(&prefetcher->mutex);
     }
@@ -515,7 +514,7 @@ static bw_status start(bwi_prefetcher *prefetcher, const bw_dataset *dataset, co
     prefetcher->begun = 0;
     pthread_mutex_unlock(&prefetcher->mutex);
     prefetcher->runs = true;
-    prefetcher->process = getpid();
+    prefetcher->forks = bwi_forks();
     if (prefetcher->threads > 0) {
         return BW_OK;
     }
@@ -542,7 +541,7 @@ bw_status bwi_prefetcher_begin(bwi_prefetcher *prefetcher, const bw_dataset *dat
         prefetcher->kept < dataset->count) {
         stop(prefetcher); /* this is a session with other tiles */
     }
-    if (prefetcher->process != getpid()) {
+    if (prefetcher->forks != bwi_forks()) {
         stop(prefetcher);
     }
     bool fresh = !prefetcher->runs;

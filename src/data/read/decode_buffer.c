@@ -52,7 +52,6 @@ size_t bwi_decoder_bytes(size_t file_bytes, const bwi_picture *from, const bwi_p
 
 void bwi_decode_buffers_open(bwi_decode_buffers *buffers)
 {
-    pthread_mutex_init(&buffers->lock, NULL);
     buffers->idle = NULL;
 }
 
@@ -65,24 +64,23 @@ void bwi_decode_buffers_close(bw_context *ctx, bwi_decode_buffers *buffers)
         bwi_release(ctx, buffer);
         buffer = next;
     }
-    pthread_mutex_destroy(&buffers->lock);
 }
 
 bwi_decode_buffer *bwi_decode_buffer_take(bw_context *ctx, bwi_decode_buffers *buffers)
 {
-    pthread_mutex_lock(&buffers->lock);
+    bwi_moment_begin();
     bwi_decode_buffer *buffer = buffers->idle;
     if (buffer) {
         buffers->idle = buffer->next;
     }
-    pthread_mutex_unlock(&buffers->lock);
+    bwi_moment_end();
     return buffer ? buffer : bwi_try_allocate(ctx, 1, sizeof *buffer);
 }
 
 void bwi_decode_buffer_give(bwi_decode_buffers *buffers, bwi_decode_buffer *buffer)
 {
-    pthread_mutex_lock(&buffers->lock);
+    bwi_moment_begin();
     buffer->next = buffers->idle;
     buffers->idle = buffer;
-    pthread_mutex_unlock(&buffers->lock);
+    bwi_moment_end();
 }

@@ -91,8 +91,7 @@ typedef struct bwi_decode_buffer {
 } bwi_decode_buffer;
 
 typedef struct bwi_decode_buffers {
-    pthread_mutex_t lock;
-    bwi_decode_buffer *idle;
+    bwi_decode_buffer *idle; /* changes within bwi_moment_begin and bwi_moment_end */
 } bwi_decode_buffers;
 
 /* The bytes that a thread holds while it decodes a file of `file_bytes` with an image like `from` to one of the size `to`. */

@@ -4,6 +4,8 @@
  */
 #include "support/check.h"
 
+#include "base/base.h"
+
 #include <locale.h>
 #include <math.h>
 #include <stdatomic.h>
@@ -238,13 +240,44 @@ static void test_fork(void **state)
     bw_close(ctx);
 }
 
+static void *hold(void *user)
+{
+    atomic_bool *held = user;
+    bwi_moment_begin();
+    atomic_store(held, true);
+    usleep(200000);
+    bwi_moment_end();
+    return NULL;
+}
+
+/* A process that forks while another of its threads holds the library's lock: the child finds it free, and maps files. */
+static void test_fork_in_a_moment(void **state)
+{
+    (void)state;
+    atomic_bool held = false;
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, hold, &held), 0);
+    while (!atomic_load(&held)) {
+        usleep(100);
+    }
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(30);
+        bw_context *ctx = bw_open(NULL);
+        bw_dataset *data = bw_read(ctx, BW_DATA "/digits.npz", NULL);
+        int code = !data || bw_fit(bw_model_parse(ctx, "flatten dense(10,softmax)"), data, NULL, NULL) != BW_OK;
+        bw_close(ctx);
+        _exit(code);
+    }
+    assert_int_equal(wait_for(child), 0);
+    pthread_join(thread, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cancel_in_a_stream),
-        cmocka_unit_test(test_stall),
-        cmocka_unit_test(test_fork),
-        cmocka_unit_test(test_locale),
+        cmocka_unit_test(test_cancel_in_a_stream), cmocka_unit_test(test_stall),  cmocka_unit_test(test_fork),
+        cmocka_unit_test(test_fork_in_a_moment),   cmocka_unit_test(test_locale),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
