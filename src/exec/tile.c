@@ -72,8 +72,12 @@ static bw_status move_tile(const bwi_exec *exec, const bwi_bound *b, const bwi_t
     return move_stored(exec, b, first / exec->plan->tile, one * inside, b->bytes, tile->error);
 }
 
+/* A tile of a large model takes seconds, so being cancelled is seen between its instructions. */
 static inline bw_status run_bound(const bwi_exec *exec, const bwi_bound *b, const bwi_tile *tile, int64_t k)
 {
+    if (atomic_load_explicit(&exec->ctx->cancelled, memory_order_relaxed)) {
+        return BW_CANCELLED;
+    }
     return b->run ? b->run(&b->call, tile) : move_tile(exec, b, tile, k);
 }
 

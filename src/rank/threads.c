@@ -23,6 +23,8 @@
 #define PLACE_BYTES 65536
 #define SCRATCH_BYTES (3 * PLACE_BYTES)
 #define SPIN_SECONDS 50e-6
+/* How long a rank that is cancelled waits for the others, as in mpi_sum.c. */
+#define GRACE_SECONDS 0.4
 #define NAP_NANOSECONDS 1000000 /* how late bw_cancel may be seen by who sleeps: it cannot signal */
 
 typedef enum kind { KIND_FLOATS, KIND_DOUBLES, KIND_GATHER, KIND_AGREE } kind;
@@ -134,7 +136,8 @@ static bw_status fail_left(bw_context *ctx, group *all)
 }
 
 /* A barrier in one word: its number, who has arrived, who has left. Whoever comes last begins the next number, so a rank that is
- * late cannot mistake the next meeting for this one. A rank that is cancelled leaves, unless it is patient. */
+ * late cannot mistake the next meeting for this one. A rank that is cancelled leaves if the others do not come soon, unless it is
+ * patient; if they come, all hear of it at the next agreement, and end together, still a group. */
 static bw_status meet(bw_context *ctx, group *all, bool patient)
 {
     uint64_t word = atomic_load(&all->word), next;
@@ -151,9 +154,9 @@ static bw_status meet(bw_context *ctx, group *all, bool patient)
         all->members[ctx->rank].meetings++;
         return BW_OK;
     }
-    double spin_end = all->spins ? bwi_now() + SPIN_SECONDS : 0;
+    double begin = bwi_now(), spin_end = all->spins ? begin + SPIN_SECONDS : 0;
     while (!over(all, number)) {
-        if (!patient && bwi_cancelled(ctx)) {
+        if (!patient && bwi_cancelled(ctx) && bwi_now() - begin > GRACE_SECONDS) {
             leave_before(all, ctx->rank, number);
         } else if (all->spins && bwi_now() < spin_end) {
             sched_yield();
@@ -338,6 +341,9 @@ static bw_status threads_agree(bw_context *ctx, bw_status mine)
     own->call = KIND_AGREE;
     own->lanes = own->used = 0;
     own->count = 1;
+    if (mine == BW_OK && bwi_cancelled(ctx)) { /* it may have no tiles to be cancelled in */
+        mine = bwi_fail(ctx, BW_CANCELLED, "cancelled");
+    }
     own->status = mine;
     snprintf((char *)own->values, sizeof own->values, "%s", ctx->message[0] ? ctx->message : bw_status_name(mine));
     bw_status status = meet(ctx, all, false);

@@ -61,6 +61,8 @@ void bwi_optimizer_free_slots(bwi_training *training);
  * then in the lender's memory. A failure stays in `gathered`. */
 bw_status bwi_portion_divide(bwi_training *training);
 bw_status bwi_portion_join(bwi_training *training);
+/* Gives all ranks the first one's bytes, if the slots are divided; also ranks that are cancelled take part. */
+bw_status bwi_portion_tell(const bwi_training *training, void *data, size_t bytes);
 void bwi_portion_show(const bwi_slot *slot);
 /* Shows all slots, in the order of bwi_optimizer_state, to a rank that takes a checkpoint. */
 void bwi_portion_show_all(bwi_training *training);

@@ -119,6 +119,18 @@ static bw_status gather(const bwi_training *t, const bwi_variable *variable, voi
     return bwi_rank_of(t->ctx)->gather(t->ctx, values, t->optimizer.begins);
 }
 
+bw_status bwi_portion_tell(const bwi_training *t, void *data, size_t bytes)
+{
+    size_t *begins = t->optimizer.begins;
+    for (int rank = 1; begins && rank <= ranks_of(t); rank++) {
+        begins[rank] = bytes;
+    }
+    if (begins) {
+        begins[0] = 0;
+    }
+    return begins ? bwi_rank_of(t->ctx)->gather(t->ctx, data, begins) : BW_OK;
+}
+
 void bwi_portion_show(const bwi_slot *slot)
 {
     bwi_optimizer *o = slot->divided ? &slot->divided->optimizer : NULL;
@@ -160,6 +172,7 @@ static bw_status take_portions(bwi_training *t, const bwi_optimizer *divided)
     return status;
 }
 
+/* The others' failures count, too. That this rank was cancelled ended the training, and is no reason to leave slots divided. */
 bw_status bwi_portion_join(bwi_training *t)
 {
     bwi_optimizer divided = t->optimizer, *o = &t->optimizer;
@@ -171,9 +184,13 @@ bw_status bwi_portion_join(bwi_training *t)
         o->begins = NULL;
         status = status == BW_OK ? bwi_optimizer_open_slots(t) : status;
     }
+    bool cancelled = atomic_exchange(&t->ctx->cancelled, false);
     bw_status all = bwi_rank_of(t->ctx)->agree(t->ctx, status);
     status = status != BW_OK ? status : all;
     status = status == BW_OK ? take_portions(t, &divided) : status;
+    if (cancelled) {
+        atomic_store(&t->ctx->cancelled, true);
+    }
     if (divided.begins) { /* what is not needed any more goes: the portions, or on a failure the whole */
         bwi_optimizer whole = *o;
         *o = status == BW_OK ? divided : whole;

@@ -4,6 +4,7 @@
  */
 #include "same/bits_test.h"
 
+#include "base/internal.h"
 #include "support/folder.h"
 
 typedef struct way {
@@ -25,7 +26,7 @@ typedef struct member {
     int rank, workers, steps;
     size_t memory;
     const char *folder;
-    bool resumes;
+    bool resumes, slow; /* slow: the first rank's disk, of which training knows nothing */
     bw_context *ctx;
     bw_status status;
     char message[256];
@@ -42,11 +43,28 @@ static bool cancel_after(void *user, const bw_progress *progress)
     return true;
 }
 
+static int64_t write_slowly(void *user, int file, const void *bytes, size_t count, int64_t offset)
+{
+    usleep(150000);
+    return bwi_system_io.write(user, file, bytes, count, offset);
+}
+
+static bw_context *open_member(const member *m)
+{
+    bw_context_options options = BW_CONTEXT_OPTIONS_DEFAULT;
+    bw_io slow = bwi_system_io;
+    slow.write = write_slowly;
+    options.workers = m->workers;
+    options.ranks = m->group;
+    options.rank = m->rank;
+    options.io = m->slow && m->rank == 0 ? &slow : NULL;
+    return bw_open(&options);
+}
+
 static void *train_twice(void *user)
 {
     member *m = user;
-    run opening = {.workers = m->workers, .group = m->group, .rank = m->rank};
-    bw_context *ctx = m->ctx = open_context(&opening);
+    bw_context *ctx = m->ctx = open_member(m);
     bw_dataset *dataset = samples_of(ctx);
     bw_model *model = bw_model_parse(ctx, m->way->expression);
     bw_history *history = NULL;
@@ -170,6 +188,29 @@ static void test_checkpoints(void **state)
     }
 }
 
+/* All ranks are cancelled while the first one still writes an older checkpoint: they wait for it with what the last one needs. */
+static void test_slow_disk(void **state)
+{
+    (void)state;
+    enum { STEPS = 3 };
+    member like = {.way = &ways[0], .workers = 1, .steps = STEPS};
+    member measured = like;
+    measured.folder = inside("measured");
+    like.memory = execute_ranks(&measured, 3).facts.planned_bytes - 1;
+    like.folder = inside("slow");
+    like.slow = true;
+    member ended = execute_ranks(&like, 3);
+    assert_true(ended.facts.planned_bytes <= like.memory);
+    assert_int_equal(ended.facts.updates, STEPS);
+    assert_int_equal(ended.facts.last_checkpoint, STEPS);
+    like.steps = 0;
+    like.slow = false;
+    like.resumes = true;
+    member resumed = execute_ranks(&like, 3), whole = {.way = &ways[0], .workers = 1};
+    assert_int_equal(resumed.facts.resumed_step, STEPS);
+    assert_true(resumed.first == execute_ranks(&whole, 1).first);
+}
+
 /* A budget that cannot hold the recorded tile would change the bits: the run is not resumed with it. */
 static void test_budget_of_resumed(void **state)
 {
@@ -194,6 +235,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bits),
         cmocka_unit_test_setup(test_checkpoints, make_folder),
+        cmocka_unit_test(test_slow_disk),
         cmocka_unit_test(test_budget_of_resumed),
     };
     return cmocka_run_group_tests(tests, make_samples, remove_folder);

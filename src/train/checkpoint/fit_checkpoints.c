@@ -20,18 +20,19 @@ static bwi_training *training_of(const bwi_fit_checkpoints *c)
 }
 
 /* Whether one is taken now. Where ranks have divided the optimizer's slots, the first one decides for all of them: it needs what
- * they have. */
+ * they have. The others wait for its decision even if they are cancelled, and even if it waits for a slow disk: without them the
+ * last checkpoint of a training that ends would be lost. */
 static bool is_taken(bwi_fit_checkpoints *c, bool due)
 {
-    double taken = 0;
+    bool taken = false;
     if (c->writer && due) {
-        taken = bwi_writer_is_free(c->writer) ? 1 : 0;
-        c->waiting = !(taken > 0);
+        taken = bwi_writer_is_free(c->writer);
+        c->waiting = !taken;
     }
-    if (training_of(c)->optimizer.begins && bwi_rank_of(c->ctx)->sum_doubles(c->ctx, &taken, 1) != BW_OK) {
+    if (bwi_portion_tell(training_of(c), &taken, sizeof taken) != BW_OK) {
         return false; /* a rank is lost, and with it its part of the state: the checkpoint before this one stays */
     }
-    return taken > 0;
+    return taken;
 }
 
 /* Takes one, if it is due and the writer is free; otherwise as soon as that is so. */
