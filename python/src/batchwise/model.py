@@ -181,8 +181,8 @@ class Model:
         x, y = _only(x), _only(y)
         if is_arrays(x):
             x = dict(zip(self.input_names, x)) if len(x) > 1 else x[0]
-        if is_arrays(y):
-            y = dict(zip(self.output_names, y)) if len(y) > 1 else y[0]
+        if is_arrays(y):  # None for an output without a loss
+            y = {name: one for name, one in zip(self.output_names, y) if one is not None} if len(y) > 1 else y[0]
         if is_arrays(sample_weight):
             sample_weight = dict(zip(self.output_names, sample_weight))
         return as_dataset(x, y, sample_weight)
@@ -580,8 +580,10 @@ def _restored(content, unbuilt, settings):
 
 
 def is_arrays(value):
-    """Whether it is a list of arrays. Numbers and texts of NumPy have a shape as well, an empty one."""
-    return isinstance(value, (list, tuple)) and bool(value) and all(getattr(one, "shape", ()) for one in value)
+    """Whether it is a list of arrays, or of arrays and None. Numbers and texts of NumPy have a shape as well, an empty one."""
+    if not isinstance(value, (list, tuple)) or all(one is None for one in value):
+        return False
+    return all(one is None or getattr(one, "shape", ()) for one in value)
 
 
 def _only(value):
@@ -607,7 +609,7 @@ def _count(value):
     if isinstance(value, dict):
         return _count(next(iter(value.values())))
     if is_arrays(value):
-        return _count(value[0])
+        return _count(next(one for one in value if one is not None))
     return len(value)
 
 
