@@ -388,3 +388,19 @@ def test_a_model_that_is_compiled_without_a_loss(digits):
     assert model.optimizer is optimizer and int(optimizer.iterations) == 32
     assert model.loss == "sparse_categorical_crossentropy"
     assert model.fit(*digits, verbose=0).history["loss"][0] < history.history["loss"][-1]
+
+
+def test_an_output_without_a_loss(line):
+    def build():
+        keras.utils.set_random_seed(5)
+        first = layers.Input((1,))
+        model = keras.Model(first, [layers.Dense(1, name="p")(first), layers.Dense(2, name="q")(first)])
+        model.compile("sgd", ["mse", None])
+        return model
+
+    ours, theirs, (x, y) = build(), build(), line
+    options = {"batch_size": 16, "epochs": 2, "shuffle": False, "verbose": 0}
+    mine, other = bw.fit(ours, x, [y, None], **options), theirs.fit(x, [y, None], **options)
+    for column, values in other.history.items():
+        assert np.allclose(mine.history[column], values, rtol=2e-3, atol=2e-3), column
+    close(numbers(ours.weights), numbers(theirs.weights))

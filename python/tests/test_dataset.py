@@ -67,6 +67,43 @@ def test_texts_are_for_layers_that_take_them():
         bw.Model("dense(1)").fit(texts, labels, verbose=0)
 
 
+def _texts_as():
+    """The same texts as everything that may hold them."""
+    texts = ["good one", "bad", "fine", "so poor"] * 8
+    yield "list", texts
+    yield "bytes", [text.encode() for text in texts]
+    yield "array", np.array(texts)
+    yield "objects", np.array(texts, dtype=object)
+    pandas = pytest.importorskip("pandas")
+    yield "series", pandas.Series(texts)
+    yield "string", pandas.Series(texts, dtype="string")
+    yield "frame", pandas.DataFrame({"text": texts})
+    arrow = pytest.importorskip("pyarrow")
+    yield "arrow", arrow.array(texts)
+    yield "table", arrow.table({"text": texts})
+
+
+def test_texts_of_every_kind_train_alike():
+    labels, found = np.array([1, 0, 1, 0] * 8), {}
+    for kind, texts in _texts_as():
+        model = bw.Model("text_vectorization(10,length=2) embedding(10,4) flatten dense(2,softmax)")
+        history = model.fit(texts, labels, epochs=2, validation_split=0.25, class_weight={0: 2.0}, verbose=0)
+        found[kind] = (model.hash, history["val_loss"], model.predict(texts).tolist())
+    assert len(found) == 9
+    assert all(one == found["list"] for one in found.values())
+
+
+def test_texts_that_are_missing_are_told():
+    pandas = pytest.importorskip("pandas")
+    model = bw.Model("text_vectorization(10,length=2) embedding(10,4) flatten dense(2,softmax)")
+    for missing in (None, float("nan"), pandas.NA):
+        for texts in (["a", missing, "b", missing], pandas.Series(["a", missing, "b", missing])):
+            with pytest.raises(ValueError, match="2 of 4 texts are missing, the first one at position 1"):
+                model.fit(texts, [0, 1, 0, 1], verbose=0)
+    with pytest.raises(ValueError, match="number the classes"):
+        bw.Model("dense(2,softmax)").fit(np.zeros((2, 2)), ["yes", "no"], verbose=0)
+
+
 def test_pandas():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"a": [1, 2, 3], "b": [0.5, 1.5, 2.5]})

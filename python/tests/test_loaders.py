@@ -183,3 +183,11 @@ def test_what_goes_wrong(table):
     for more in ({}, {"steps_per_epoch": 5}):
         with pytest.raises(KeyError, match="mine"):
             fitted(failing(), **more)
+
+
+def test_batches_of_lists_of_numbers(table):
+    """A list of NumPy's numbers is one array, not several inputs."""
+    x, y = table
+    lists = bw.Model("dense(1)").fit((([list(a) for a in x[i : i + 8]], list(y[i : i + 8])) for i in range(0, len(x), 8)), seed=0, verbose=0)
+    arrays = bw.Model("dense(1)").fit(((x[i : i + 8], y[i : i + 8]) for i in range(0, len(x), 8)), seed=0, verbose=0)
+    assert lists["loss"] == pytest.approx(arrays["loss"])

@@ -25,7 +25,7 @@ _DTYPES = {
 
 def as_array(value, name="x"):
     """Returns a NumPy array of numbers, the caller's own memory wherever that is possible."""
-    texts = _from_texts(value) if name[0] == "x" else None
+    texts = _from_texts(value, name) if name[0] == "x" else None
     if texts is not None:
         return texts
     array = value if isinstance(value, np.ndarray) else _from_other(value, name)
@@ -54,21 +54,19 @@ class _Texts(np.ndarray):
         self.kept = getattr(made, "kept", None)
 
 
-def _from_texts(value):
-    """Lists of str, NumPy's arrays of text or of objects, columns of text of a data frame; None if it is none of these."""
+def _from_texts(value, name):
+    """Lists of str, NumPy's arrays of text or of objects, columns of text of data frames and of Arrow; None if it is none of these."""
     if isinstance(value, _Texts):
         return value
-    if isinstance(value, (list, tuple)) and not (value and isinstance(np.ravel(np.asarray(value[0], dtype=object))[0], (str, bytes))):
-        return None
-    if hasattr(value, "iloc") and not (value.ndim == 1 and str(value.dtype) in ("object", "string", "str")):
-        return None
-    if not isinstance(value, (list, tuple, np.ndarray)) and not hasattr(value, "iloc"):
-        return None
-    array = np.asarray(value) if isinstance(value, np.ndarray) else np.array(value, dtype=object)
-    if array.dtype.kind not in "OUST" or array.size == 0:
+    array = _objects(value)
+    if array is None or array.dtype.kind not in "OUST" or array.size == 0:
         return None
     texts = array.reshape(-1).tolist()
     if not all(isinstance(text, (str, bytes)) for text in texts):
+        missing = [i for i, text in enumerate(texts) if _is_missing(text)]
+        if missing and all(isinstance(text, (str, bytes)) or _is_missing(text) for text in texts) and len(missing) < len(texts):
+            found = f"{len(missing)} of {len(texts)} texts are missing, the first one at position {missing[0]}"
+            raise _errors.InvalidArgument(f"{name}: {found}; put a text there, such as ''")
         return None
     texts = [text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text for text in texts]
     sizes = np.array([len(text) for text in texts], np.int64)
@@ -78,6 +76,34 @@ def _from_texts(value):
     made["bytes"] = (first + np.concatenate(([0], np.cumsum(sizes)[:-1]))).astype(np.uintp).reshape(array.shape)
     made["size"] = sizes.reshape(array.shape)
     return made
+
+
+def _objects(value):
+    """What may be texts, as an array of NumPy; None for what cannot be any."""
+    if isinstance(value, (list, tuple)):
+        first = np.ravel(np.asarray(value[0], dtype=object)) if value else ()
+        return np.array(value, dtype=object) if len(first) and (isinstance(first[0], (str, bytes)) or _is_missing(first[0])) else None
+    if isinstance(value, np.ndarray):
+        return np.asarray(value)
+    if hasattr(value, "iloc"):
+        kinds = [value.dtype] if value.ndim == 1 else list(value.dtypes)
+        return np.array(value, dtype=object) if kinds and all(str(kind) in ("object", "string", "str") for kind in kinds) else None
+    return _from_arrow_texts(value) if _is_arrow(value) else None
+
+
+def _is_missing(value):
+    """None, NaN, and pandas's NA."""
+    return value is None or (isinstance(value, float) and value != value) or type(value).__name__ == "NAType"
+
+
+def _from_arrow_texts(value):
+    """Columns of text, side by side if there are several."""
+    columns = value.columns if hasattr(value, "column_names") else [value]
+    if not columns or not all(str(getattr(one, "type", "")) in ("string", "large_string", "string_view") for one in columns):
+        return None
+    if not hasattr(value, "column_names"):
+        return np.array(value.to_pylist(), dtype=object)
+    return np.array([one.to_pylist() for one in columns], dtype=object).T
 
 
 def _from_other(value, name):
@@ -108,7 +134,8 @@ def _numbers(array, name):
             return array.astype(np.float32 if array.dtype.kind == "V" else np.float64)
         except (TypeError, ValueError) as failure:
             raise _errors.InvalidArgument(f"{name} holds something other than numbers: {failure}") from failure
-    raise _errors.InvalidArgument(f"{name} has the type {array.dtype}; numbers or truth values are expected")
+    classes = "; number the classes (np.unique(y, return_inverse=True)), or use batchwise.sklearn.Classifier" if name[0] == "y" else ""
+    raise _errors.InvalidArgument(f"{name} has the type {array.dtype}; numbers or truth values are expected{classes}")
 
 
 # ---- pandas

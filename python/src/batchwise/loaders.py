@@ -88,7 +88,7 @@ class Loader:
             raise _errors.InvalidArgument(f"{self.name} gave {len(parts)} things in a batch; x, y and weights are expected")
         found = []
         for role, part, names in zip("xyw", parts, (self.inputs, self.outputs, self.outputs)):
-            if isinstance(part, (tuple, list)) and part and hasattr(part[0], "shape"):
+            if isinstance(part, (tuple, list)) and part and getattr(part[0], "shape", ()):
                 part = dict(zip(self._names(role, part, names), part))
             if isinstance(part, dict) and len(part) == 1:
                 part = next(iter(part.values()))
