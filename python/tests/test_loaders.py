@@ -188,6 +188,6 @@ def test_what_goes_wrong(table):
 def test_batches_of_lists_of_numbers(table):
     """A list of NumPy's numbers is one array, not several inputs."""
     x, y = table
-    lists = bw.Model("dense(1)").fit((([list(a) for a in x[i : i + 8]], list(y[i : i + 8])) for i in range(0, len(x), 8)), seed=0, verbose=0)
-    arrays = bw.Model("dense(1)").fit(((x[i : i + 8], y[i : i + 8]) for i in range(0, len(x), 8)), seed=0, verbose=0)
-    assert lists["loss"] == pytest.approx(arrays["loss"])
+    lists = [([list(row) for row in x[i : i + 8]], list(y[i : i + 8])) for i in range(0, len(x), 8)]
+    ours = bw.Model("dense(1)").fit(iter(lists), seed=0, verbose=0)
+    assert ours["loss"] == pytest.approx(bw.Model("dense(1)").fit(batches(x, y, 8), seed=0, verbose=0)["loss"])

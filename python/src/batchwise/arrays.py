@@ -55,7 +55,7 @@ class _Texts(np.ndarray):
 
 
 def _from_texts(value, name):
-    """Lists of str, NumPy's arrays of text or of objects, columns of text of data frames and of Arrow; None if it is none of these."""
+    """Lists of str, NumPy's arrays of text or of objects, columns of text of frames and of Arrow; None if it is none of these."""
     if isinstance(value, _Texts):
         return value
     array = _objects(value)
@@ -82,7 +82,8 @@ def _objects(value):
     """What may be texts, as an array of NumPy; None for what cannot be any."""
     if isinstance(value, (list, tuple)):
         first = np.ravel(np.asarray(value[0], dtype=object)) if value else ()
-        return np.array(value, dtype=object) if len(first) and (isinstance(first[0], (str, bytes)) or _is_missing(first[0])) else None
+        texts = len(first) and (isinstance(first[0], (str, bytes)) or _is_missing(first[0]))
+        return np.array(value, dtype=object) if texts else None
     if isinstance(value, np.ndarray):
         return np.asarray(value)
     if hasattr(value, "iloc"):
@@ -134,8 +135,9 @@ def _numbers(array, name):
             return array.astype(np.float32 if array.dtype.kind == "V" else np.float64)
         except (TypeError, ValueError) as failure:
             raise _errors.InvalidArgument(f"{name} holds something other than numbers: {failure}") from failure
-    classes = "; number the classes (np.unique(y, return_inverse=True)), or use batchwise.sklearn.Classifier" if name[0] == "y" else ""
-    raise _errors.InvalidArgument(f"{name} has the type {array.dtype}; numbers or truth values are expected{classes}")
+    remedy = "; number the classes (np.unique(y, return_inverse=True)), or use batchwise.sklearn.Classifier"
+    remedy = remedy if name[0] == "y" else ""
+    raise _errors.InvalidArgument(f"{name} has the type {array.dtype}; numbers or truth values are expected{remedy}")
 
 
 # ---- pandas

@@ -43,7 +43,7 @@ def _refusal(what, layer, value):
     name = getattr(value, "__name__", None) or type(value).__name__
     kind = "a function" if isinstance(value, types.FunctionType) else "a class"
     made = _errors.Unimplemented(
-        f"{what}: {name} is {kind} of your own, whose code is not seen here: expected one of Keras's, or a batchwise.Graph that has it"
+        f"{what}: {name} is {kind} of your own, whose code is not seen here: expected one of Keras's, or a batchwise.Graph"
     )
     made.kind, made.layer = "model", layer
     return made

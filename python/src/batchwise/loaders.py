@@ -286,8 +286,8 @@ def inputs(value, names):
 
 
 def source(value, inputs=None, outputs=None, steps=None, batch_size=None, validates=False):
-    """A source of a loader's samples, and its batch size. inputs, outputs: functions that give their names. `steps`: an epoch has so many batches, and the next one goes on there, but
-    for validation, which sees the same samples each time."""
+    """A source of a loader's samples, and its batch size. inputs, outputs: functions that give their names. `steps`: an epoch
+    has so many batches, and the next one goes on there, but for validation, which sees the same samples each time."""
     loader = Loader(value, inputs, outputs)
     size = batch_size if isinstance(batch_size, int) else loader.size
     if steps is not None:

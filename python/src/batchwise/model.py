@@ -216,8 +216,8 @@ class Model:
 
         x is an array, a dict of arrays by input, a path, a loader of batches (tf.data.Dataset, DataLoader, PyDataset, a generator) or
         a Dataset, whose own order, batches and targets count. shuffle: whether arrays are shuffled in each epoch. steps_per_epoch,
-        validation_steps: of loaders, how many batches an epoch has. validation_split: the last samples are held out, as in Keras (of a Dataset: the last in
-        the order of the first epoch). batch_size: a number, or a text such as "32@0,128@5". seed: of initial weights, order and
+        validation_steps: of loaders, how many batches an epoch has. validation_split: the last samples are held out, as in Keras (of a
+        Dataset: the last in the order of the first epoch). batch_size: a number, or a text such as "32@0,128@5". seed: of initial weights, order and
         random layers; without it the first training has 0, the second 1 and so on.
 
         Further options: memory (budget in bytes), accumulate, tile, lanes, drop_remainder, early_stopping and reduce_lr_on_plateau

@@ -220,8 +220,8 @@ class Classifier(ClassifierMixin, _Network):
     """Classes of any kind, by a softmax over them.
 
     Parameters: hidden_layer_sizes and activation, or `layers`, a model expression without its last layer; solver, any optimizer of the
-    library; alpha, an L2 penalty, divided by the number of samples ("auto": 2.5, or 8 for numbers); batch_size ("auto": 32, or all of at most 64 samples); learning_rate_init; max_iter, the most
-    epochs; training ends when the loss has not fallen by tol for n_iter_no_change epochs, or, with early_stopping, that of a
+    library; alpha, an L2 penalty, divided by the number of samples ("auto": 2.5, or 8 for numbers); batch_size ("auto": 32, or all
+    of at most 64 samples); learning_rate_init; max_iter, the most epochs; training ends when the loss has not fallen by tol for n_iter_no_change epochs, or, with early_stopping, that of a
     validation_fraction; standardise; warm_start; memory, a budget in bytes; n_jobs; random_state; verbose.
     """
 
