@@ -1,6 +1,10 @@
 /*
- * What a sum over ranks costs, by its size: mpirun -n 2 build/bench_ranks. Each figure is the median of repeated sums; the line at
- * the end is a straight line through them, latency and bandwidth, by least squares of relative errors.
+ * What a sum over ranks costs, by its size:
+ *
+ *     BATCHWISE_MPI=$PWD/build/libbatchwise_mpi_openmpi.so mpirun -n 2 build/bench/ranks
+ *
+ * Each figure is the median of repeated sums; the line at the end is a straight line through them, latency and bandwidth, by least
+ * squares of relative errors.
  */
 #include "rank/rank.h"
 
@@ -38,6 +42,12 @@ int main(void)
     options.workers = 1;
     bw_ranks_mpi(&options);
     bw_context *ctx = bw_open(&options);
+    if (bw_ranks_count(options.ranks) < 2) {
+        fprintf(stderr, "ranks: expected two or more processes of mpirun, found one: %s\n", bw_message(ctx));
+        bw_close(ctx);
+        bw_ranks_close(options.ranks);
+        return 1;
+    }
     float *values = calloc(MOST, sizeof *values);
     double bytes[SIZES], seconds[SIZES], taken[ROUNDS];
     bw_status status = !values ? BW_RESOURCE_EXHAUSTED : BW_OK;

@@ -11,7 +11,7 @@ target_include_directories(bench_data PRIVATE include src)
 target_link_libraries(bench_data PRIVATE batchwise_flags batchwise_static)
 set_target_properties(bench_data PROPERTIES OUTPUT_NAME data RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bench)
 
-# What sums over ranks cost, by their size: mpirun -n 2 build/bench/ranks.
+# What sums over ranks cost, by their size; the file says how it is started.
 add_executable(bench_ranks bench/ranks.c)
 target_include_directories(bench_ranks PRIVATE include src)
 target_link_libraries(bench_ranks PRIVATE batchwise_flags batchwise_static)
