@@ -378,6 +378,10 @@ def test_inputs_of_any_length_take_that_of_the_samples(functional):
     assert np.allclose(mine.history["loss"], other.history["loss"], rtol=2e-3)
     close(numbers(ours.weights), numbers(theirs.weights))
     assert ours.predict(x[:, :3], verbose=0).shape == (48, 1), "the Keras model takes any length as before"
+    long, short = (bw.plan(ours, part, y, batch_size=16).to_frame()["whole_batch_bytes"][0] for part in (x, x[:, :3]))
+    assert long > short
+    with pytest.raises(NotImplementedError, match="any length"):
+        bw.plan(ours)
 
 
 def test_a_model_that_is_compiled_without_a_loss(digits):

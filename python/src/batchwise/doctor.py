@@ -28,7 +28,7 @@ def doctor(
 
     seconds: for training on trial; 0: only data and model are looked at. Further options as in `fit`, for how it would be trained.
     """
-    model, keep = as_model(model), []
+    model, keep = as_model(model, x), []
     with model.context as context:
         native = model._dataset(x, y, sample_weight).native(context)
         validation = None if validation_data is None else model._validation(validation_data)

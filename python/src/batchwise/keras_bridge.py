@@ -67,7 +67,7 @@ def _input_layers(model):
 def _shapes(model, x):
     """The shape of a sample of each input, where the model leaves a length open; otherwise nothing."""
     inputs = getattr(model, "inputs", None) or []
-    if all(None not in one.shape[1:] for one in inputs):
+    if x is None or all(None not in one.shape[1:] for one in inputs):
         return None
     if isinstance(x, (str, os.PathLike)):
         x = Dataset(x)
@@ -78,6 +78,13 @@ def _shapes(model, x):
     elif not is_arrays(x):
         x = [x]
     return [None if one is None else np.shape(one)[1:] for one in x]
+
+
+def copy_of(model, x=None, **settings):
+    """A Model like a Keras model, to be trained with samples like x."""
+    refuse_own_training(model)
+    with saved(model, _shapes(model, x)) as path:
+        return Model(path, **settings)
 
 
 def fit(
@@ -125,7 +132,7 @@ def fit(
         names = {"inputs": lambda: [one.name for one in model.inputs], "outputs": lambda: list(model.output_names)}
         x = Dataset._from_loader(x, steps=steps_per_epoch, batch_size=batch_size, **names)
     _build(model, x)
-    bridge = Bridge(model, _shapes(model, x), workers=workers, ranks=ranks)
+    bridge = Bridge(model, x, workers=workers, ranks=ranks)
     native = bridge.native
     epochs_left = native._epochs(epochs, initial_epoch)
     own = isinstance(x, (Dataset, str, os.PathLike))
@@ -170,11 +177,9 @@ def _build(model, x):
 class Bridge:
     """A Keras model and its native twin."""
 
-    def __init__(self, model, shapes=None, **settings):
-        refuse_own_training(model)
+    def __init__(self, model, x, **settings):
         self.model = model
-        with saved(model, shapes) as path:
-            self.native = Model(path, **{name: value for name, value in settings.items() if value is not None})
+        self.native = copy_of(model, x, **{name: value for name, value in settings.items() if value is not None})
         self.rate = None  # the Keras optimizer's rate when it was last looked at
 
     @property

@@ -18,7 +18,6 @@ from ._facts import Record, Table, as_bytes, html_table, text_table
 from .callbacks import Caller
 from .dataset import Dataset, as_dataset
 from .history import History
-from .keras_check import refuse_own_training
 
 
 def is_file(text):
@@ -536,11 +535,14 @@ class Model:
         return f"Model({facts.name!r}, {facts.layers} layers, {facts.trainable + facts.non_trainable:,} parameters)"
 
 
-def as_model(model):
-    """A Model from what `plan`, `tune` and the others are given: a Model itself, an expression, a file or a Keras model."""
-    if hasattr(model, "get_config"):
-        refuse_own_training(model)
-    return model if isinstance(model, Model) else Model(model)
+def as_model(model, x=None):
+    """A Model from what `plan`, `tune` and the others are given: a Model itself, an expression, a file or a Keras model, which may
+    leave it to the samples how long its inputs are."""
+    if isinstance(model, Model) or not hasattr(model, "get_config"):
+        return model if isinstance(model, Model) else Model(model)
+    from . import keras_bridge
+
+    return keras_bridge.copy_of(model, x)
 
 
 class Optimizer:

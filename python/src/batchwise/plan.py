@@ -20,7 +20,7 @@ def plan(model: Any, x: Any = None, y: Any = None, batch_size: Any = 32, **optio
     batch_size: a number or a list of them. Options: memory (budget in bytes), tile, lanes, accumulate, epochs, validation, spill.
     A budget that is too small raises ResourceExhausted, with the smallest one that would do.
     """
-    model = as_model(model)
+    model = as_model(model, x)
     sizes = [batch_size] if isinstance(batch_size, int) else list(batch_size)
     given = {name: n.encoded(value) if name == "spill" else value for name, value in options.items()}
     with model.context as context:

@@ -18,7 +18,7 @@ def profile(
     model: Any, x: Any, y: Any = None, sample_weight: Any = None, *, seconds: float = 2.0, batch_size: int = 32, **training: Any
 ) -> Profile:
     """Trains a copy of the model for about some seconds, and tells where the time went. Options as in `fit`."""
-    trial = copy.deepcopy(as_model(model))
+    trial = copy.deepcopy(as_model(model, x))
     history = trial.fit(
         x, y, batch_size, 10_000, 0, [_Clock(seconds)], sample_weight=sample_weight, **{"seed": 0, **training}
     )  # fmt: skip

@@ -36,7 +36,7 @@ def tune(
     tried. keep_rate: the rate is right for the reference. tiles: also measure tiles. confirm: seconds of training for each
     candidate. Further options as in `fit`, for how the model will be trained. `tuning.apply()` sets the rate in the model.
     """
-    model, keep = as_model(model), []
+    model, keep = as_model(model, x), []
     with model.context as context:
         native = model._dataset(x, y, sample_weight).native(context)
         validation = None if validation_data is None else model._validation(validation_data)

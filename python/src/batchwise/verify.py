@@ -32,7 +32,7 @@ def verify(
 
     Returns a table; `verification.proven` tells whether all bits were equal.
     """
-    model = as_model(model)
+    model = as_model(model, x)
     dataset = model._dataset(x, y, sample_weight)
     count = len(dataset)
     batch = min(int(batch_size), count)
