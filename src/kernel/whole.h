@@ -24,9 +24,8 @@ typedef struct bwi_adafactor {
 
 void bwi_whole_adafactor(const bwi_adafactor *a, const bwi_extents *e, float *g, float *r, float *c, float *v, float *w);
 
-/* m += g + (momentum - 1) m; x = g + momentum m (nesterov) or m, which Newton and Schulz's iteration makes almost orthogonal: x = x
- * /
- * |x|, then `steps` times x = a x + (b s + c s s) x with s = x x^T; w -= rate x. */
+/* m += g + (momentum - 1) m; x = g + momentum m (nesterov) or m, which Newton and Schulz's iteration makes almost orthogonal: first
+ * x = x / |x|, then `steps` times x = a x + (b s + c s s) x with s = x x^T. Finally w -= rate x. */
 typedef struct bwi_muon {
     float rate, momentum, a, b, c;
     bool nesterov;

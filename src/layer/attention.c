@@ -102,32 +102,19 @@ enum {
     COUNT
 };
 
-#define PROJECTING                                                                                                                \
-    [DROPOUT] = {"dropout", NULL, BWI_FLOAT, "0", 0, 1, NULL}, [USE_BIAS] = {"use_bias", NULL, BWI_BOOL, "true", 0, 0, NULL},     \
-    [SLIDING_WINDOW] = {"sliding_window", NULL, BWI_INT, "", 1, 1e9, NULL}, [KERNEL_INITIALIZER] = {"kernel_initializer",         \
-                                                                                                    NULL,                         \
-                                                                                                    BWI_CALL,                     \
-                                                                                                    "glorot_uniform",             \
-                                                                                                    0,                            \
-                                                                                                    0,                            \
-                                                                                                    NULL},                        \
-    [BIAS_INITIALIZER] = {"bias_initializer", NULL, BWI_CALL, "zeros", 0, 0, NULL}, [KERNEL_REGULARIZER] = {"kernel_regularizer", \
-                                                                                                            NULL,                 \
-                                                                                                            BWI_CALL,             \
-                                                                                                            "none",               \
-                                                                                                            0,                    \
-                                                                                                            0,                    \
-                                                                                                            NULL},                \
-    [BIAS_REGULARIZER] = {"bias_regularizer", NULL, BWI_CALL, "none", 0, 0, NULL}, [USE_GATE] = {"use_gate", NULL, BWI_BOOL,      \
-                                                                                                 "false",    0,    0,             \
-                                                                                                 NULL},                           \
-    [SEED] = {"seed", NULL, BWI_INT, "", 0, 1e15, NULL}, [USE_CAUSAL_MASK] = {"use_causal_mask",                                  \
-                                                                              NULL,                                               \
-                                                                              BWI_BOOL,                                           \
-                                                                              "false",                                            \
-                                                                              0,                                                  \
-                                                                              0,                                                  \
-                                                                              NULL}
+/* clang-format off */
+#define PROJECTING                                                                               \
+    [DROPOUT] = {"dropout", NULL, BWI_FLOAT, "0", 0, 1, NULL},                                   \
+    [USE_BIAS] = {"use_bias", NULL, BWI_BOOL, "true", 0, 0, NULL},                               \
+    [SLIDING_WINDOW] = {"sliding_window", NULL, BWI_INT, "", 1, 1e9, NULL},                      \
+    [KERNEL_INITIALIZER] = {"kernel_initializer", NULL, BWI_CALL, "glorot_uniform", 0, 0, NULL}, \
+    [BIAS_INITIALIZER] = {"bias_initializer", NULL, BWI_CALL, "zeros", 0, 0, NULL},              \
+    [KERNEL_REGULARIZER] = {"kernel_regularizer", NULL, BWI_CALL, "none", 0, 0, NULL},           \
+    [BIAS_REGULARIZER] = {"bias_regularizer", NULL, BWI_CALL, "none", 0, 0, NULL},               \
+    [USE_GATE] = {"use_gate", NULL, BWI_BOOL, "false", 0, 0, NULL},                              \
+    [SEED] = {"seed", NULL, BWI_INT, "", 0, 1e15, NULL},                                         \
+    [USE_CAUSAL_MASK] = {"use_causal_mask", NULL, BWI_BOOL, "false", 0, 0, NULL}
+/* clang-format on */
 
 static const bwi_argument multi_head_arguments[COUNT] = {[HEADS] = {"num_heads", NULL, BWI_INT, NULL, 1, 1e6, NULL},
                                                          [WIDTH] = {"key_dim", NULL, BWI_INT, NULL, 1, 1e6, NULL},
@@ -346,16 +333,13 @@ enum {
     UNPROJECTED_COUNT
 };
 
-#define UNPROJECTED(scaled)                                                                                                    \
-    [USE_SCALE] = {"use_scale", NULL, BWI_BOOL, scaled, 0, 0, NULL}, [UNPROJECTED_DROPOUT] = {"dropout", NULL, BWI_FLOAT, "0", \
-                                                                                              0,         1,    NULL},          \
-    [UNPROJECTED_SEED] = {"seed", NULL, BWI_INT, "", 0, 1e15, NULL}, [UNPROJECTED_CAUSAL] = {"use_causal_mask",                \
-                                                                                             NULL,                             \
-                                                                                             BWI_BOOL,                         \
-                                                                                             "false",                          \
-                                                                                             0,                                \
-                                                                                             0,                                \
-                                                                                             NULL}
+/* clang-format off */
+#define UNPROJECTED(scaled)                                                \
+    [USE_SCALE] = {"use_scale", NULL, BWI_BOOL, scaled, 0, 0, NULL},       \
+    [UNPROJECTED_DROPOUT] = {"dropout", NULL, BWI_FLOAT, "0", 0, 1, NULL}, \
+    [UNPROJECTED_SEED] = {"seed", NULL, BWI_INT, "", 0, 1e15, NULL},       \
+    [UNPROJECTED_CAUSAL] = {"use_causal_mask", NULL, BWI_BOOL, "false", 0, 0, NULL}
+/* clang-format on */
 
 static const bwi_argument additive_arguments[ADDITIVE_COUNT] = {UNPROJECTED("true")};
 static const bwi_argument unprojected_arguments[UNPROJECTED_COUNT] = {

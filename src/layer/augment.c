@@ -11,25 +11,21 @@ enum { RANGE = WIDTH_FACTOR, SHADE_SEED, SHADE_COUNT };
 enum { MODE, FLIP_SEED, FLIP_COUNT };
 enum { TURN_FILL_MODE = 1, TURN_INTERPOLATION, TURN_FILL_VALUE, TURN_SEED, TURN_COUNT };
 
-#define SEED_ARGUMENT                            \
-    {                                            \
-        "seed", NULL, BWI_INT, "", 0, 1e15, NULL \
-    }
+/* clang-format off */
+#define SEED_ARGUMENT {"seed", NULL, BWI_INT, "", 0, 1e15, NULL}
+/* clang-format on */
 #define FILLS "reflect wrap constant nearest"
-#define VIEW_ARGUMENTS(second)                                                                                                     \
-    {                                                                                                                              \
-        [FACTOR] = {"height_factor", NULL, BWI_FLOATS, NULL, -1, 10, NULL}, [WIDTH_FACTOR] = {"width_factor",                      \
-                                                                                              NULL,                                \
-                                                                                              BWI_FLOATS,                          \
-                                                                                              second,                              \
-                                                                                              -1,                                  \
-                                                                                              10,                                  \
-                                                                                              NULL},                               \
-        [FILL_MODE] = {"fill_mode", NULL, BWI_TEXT, "reflect", 0, 0, FILLS}, [INTERPOLATION] = {"interpolation",   NULL, BWI_TEXT, \
-                                                                                                "bilinear",        0,    0,        \
-                                                                                                "bilinear nearest"},               \
-        [FILL_VALUE] = {"fill_value", NULL, BWI_FLOAT, "0", -1e30, 1e30, NULL}, [SEED] = SEED_ARGUMENT,                            \
+/* clang-format off */
+#define VIEW_ARGUMENTS(second)                                                                     \
+    {                                                                                              \
+        [FACTOR] = {"height_factor", NULL, BWI_FLOATS, NULL, -1, 10, NULL},                        \
+        [WIDTH_FACTOR] = {"width_factor", NULL, BWI_FLOATS, second, -1, 10, NULL},                 \
+        [FILL_MODE] = {"fill_mode", NULL, BWI_TEXT, "reflect", 0, 0, FILLS},                       \
+        [INTERPOLATION] = {"interpolation", NULL, BWI_TEXT, "bilinear", 0, 0, "bilinear nearest"}, \
+        [FILL_VALUE] = {"fill_value", NULL, BWI_FLOAT, "0", -1e30, 1e30, NULL},                    \
+        [SEED] = SEED_ARGUMENT,                                                                    \
     }
+/* clang-format on */
 
 static const bwi_argument shift_arguments[VIEW_COUNT] = VIEW_ARGUMENTS(NULL);
 static const bwi_argument zoom_arguments[VIEW_COUNT] = VIEW_ARGUMENTS("");
@@ -44,11 +40,14 @@ static const bwi_argument flip_arguments[FLIP_COUNT] = {
     [MODE] = {"mode", NULL, BWI_TEXT, "horizontal_and_vertical", 0, 0, "horizontal vertical horizontal_and_vertical"},
     [FLIP_SEED] = SEED_ARGUMENT,
 };
-#define SHADE_ARGUMENTS(least)                                                                            \
-    {                                                                                                     \
-        [FACTOR] = {"factor", NULL, BWI_FLOATS, NULL, least, 1, NULL},                                    \
-        [RANGE] = {"value_range", NULL, BWI_FLOATS, "", -1e30, 1e30, NULL}, [SHADE_SEED] = SEED_ARGUMENT, \
+/* clang-format off */
+#define SHADE_ARGUMENTS(least)                                              \
+    {                                                                       \
+        [FACTOR] = {"factor", NULL, BWI_FLOATS, NULL, least, 1, NULL},      \
+        [RANGE] = {"value_range", NULL, BWI_FLOATS, "", -1e30, 1e30, NULL}, \
+        [SHADE_SEED] = SEED_ARGUMENT,                                       \
     }
+/* clang-format on */
 static const bwi_argument brightness_arguments[SHADE_COUNT] = SHADE_ARGUMENTS(-1);
 static const bwi_argument contrast_arguments[SHADE_COUNT] = SHADE_ARGUMENTS(0);
 

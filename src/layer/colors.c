@@ -8,14 +8,10 @@ enum { FACTOR, RANGE, SEED, COUNT };
 enum { ADDITION, THRESHOLD, SOLAR_RANGE, SOLAR_SEED, SOLAR_COUNT };
 enum { GREY_SEED = 1, GREY_COUNT };
 
-#define RANGE_ARGUMENT                                         \
-    {                                                          \
-        "value_range", NULL, BWI_FLOATS, "", -1e30, 1e30, NULL \
-    }
-#define SEED_ARGUMENT                            \
-    {                                            \
-        "seed", NULL, BWI_INT, "", 0, 1e15, NULL \
-    }
+/* clang-format off */
+#define RANGE_ARGUMENT {"value_range", NULL, BWI_FLOATS, "", -1e30, 1e30, NULL}
+#define SEED_ARGUMENT {"seed", NULL, BWI_INT, "", 0, 1e15, NULL}
+/* clang-format on */
 
 static const bwi_argument grey_arguments[GREY_COUNT] = {
     [FACTOR] = {"factor", NULL, BWI_FLOAT, "0.5", 0, 1, NULL}, [GREY_SEED] = SEED_ARGUMENT};

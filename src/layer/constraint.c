@@ -5,10 +5,9 @@
 
 enum { LOW, HIGH, RATE, AXIS, COUNT };
 
-#define AXIS_ARGUMENT                                                    \
-    {                                                                    \
-        "axis", NULL, BWI_INTS, "0", -BW_MAX_NDIM, BW_MAX_NDIM - 1, NULL \
-    }
+/* clang-format off */
+#define AXIS_ARGUMENT {"axis", NULL, BWI_INTS, "0", -BW_MAX_NDIM, BW_MAX_NDIM - 1, NULL}
+/* clang-format on */
 
 static const bwi_argument max_norm[] = {{"max_value", NULL, BWI_FLOAT, "2", 0, 1e30, NULL}, AXIS_ARGUMENT};
 static const bwi_argument unit_norm[] = {AXIS_ARGUMENT};

@@ -21,23 +21,21 @@ enum {
     COUNT
 };
 
-#define ARGUMENTS(paddings)                                                                                                       \
-    [FILTERS] = {"filters", NULL, BWI_INT, NULL, 1, 1e6, NULL},                                                                   \
-    [KERNEL_SIZE] = {"kernel_size", NULL, BWI_INTS, NULL, 1, 1e4, NULL}, [ACTIVATION] = {"activation", NULL, BWI_TEXT,            \
-                                                                                         "linear",     0,    0,                   \
-                                                                                         NULL},                                   \
-    [STRIDES] = {"strides", NULL, BWI_INTS, "1", 1, 1e4, NULL}, [PADDING] = {"padding", NULL, BWI_TEXT, "valid", 0, 0, paddings}, \
-    [DILATION_RATE] = {"dilation_rate", NULL, BWI_INTS, "1", 1, 1e4, NULL},                                                       \
-    [GROUPS] = {"groups", NULL, BWI_INT, "1", 1, 1e6, NULL}, [USE_BIAS] = {"use_bias", NULL, BWI_BOOL, "true", 0, 0, NULL},       \
-    [KERNEL_INITIALIZER] = {"kernel_initializer", NULL, BWI_CALL, "glorot_uniform", 0, 0, NULL},                                  \
-    [BIAS_INITIALIZER] = {"bias_initializer", NULL, BWI_CALL, "zeros", 0, 0, NULL},                                               \
-    [KERNEL_REGULARIZER] = {"kernel_regularizer", NULL, BWI_CALL, "none", 0, 0, NULL}, [BIAS_REGULARIZER] = {"bias_regularizer",  \
-                                                                                                             NULL,                \
-                                                                                                             BWI_CALL,            \
-                                                                                                             "none",              \
-                                                                                                             0,                   \
-                                                                                                             0,                   \
-                                                                                                             NULL},
+/* clang-format off */
+#define ARGUMENTS(paddings)                                                                      \
+    [FILTERS] = {"filters", NULL, BWI_INT, NULL, 1, 1e6, NULL},                                  \
+    [KERNEL_SIZE] = {"kernel_size", NULL, BWI_INTS, NULL, 1, 1e4, NULL},                         \
+    [ACTIVATION] = {"activation", NULL, BWI_TEXT, "linear", 0, 0, NULL},                         \
+    [STRIDES] = {"strides", NULL, BWI_INTS, "1", 1, 1e4, NULL},                                  \
+    [PADDING] = {"padding", NULL, BWI_TEXT, "valid", 0, 0, paddings},                            \
+    [DILATION_RATE] = {"dilation_rate", NULL, BWI_INTS, "1", 1, 1e4, NULL},                      \
+    [GROUPS] = {"groups", NULL, BWI_INT, "1", 1, 1e6, NULL},                                     \
+    [USE_BIAS] = {"use_bias", NULL, BWI_BOOL, "true", 0, 0, NULL},                               \
+    [KERNEL_INITIALIZER] = {"kernel_initializer", NULL, BWI_CALL, "glorot_uniform", 0, 0, NULL}, \
+    [BIAS_INITIALIZER] = {"bias_initializer", NULL, BWI_CALL, "zeros", 0, 0, NULL},              \
+    [KERNEL_REGULARIZER] = {"kernel_regularizer", NULL, BWI_CALL, "none", 0, 0, NULL},           \
+    [BIAS_REGULARIZER] = {"bias_regularizer", NULL, BWI_CALL, "none", 0, 0, NULL}
+/* clang-format on */
 
 static const bwi_argument line_arguments[COUNT] = {ARGUMENTS("valid same causal")};
 static const bwi_argument image_arguments[COUNT] = {ARGUMENTS("valid same")};
@@ -143,31 +141,22 @@ enum {
     D_COUNT
 };
 
-#define DEPTHWISE_ARGUMENTS(paddings)                                                                                          \
-    {                                                                                                                          \
-        [D_KERNEL_SIZE] = {"kernel_size", NULL, BWI_INTS, NULL, 1, 1e4, NULL}, [D_ACTIVATION] = {"activation", NULL, BWI_TEXT, \
-                                                                                                 "linear",     0,    0,        \
-                                                                                                 NULL},                        \
-        [D_STRIDES] = {"strides", NULL, BWI_INTS, "1", 1, 1e4, NULL}, [D_PADDING] = {"padding", NULL, BWI_TEXT, "valid",       \
-                                                                                     0,         0,    paddings},               \
-        [D_DEPTH_MULTIPLIER] = {"depth_multiplier", NULL, BWI_INT, "1", 1, 1e4, NULL}, [D_DILATION_RATE] = {"dilation_rate",   \
-                                                                                                            NULL,              \
-                                                                                                            BWI_INTS,          \
-                                                                                                            "1",               \
-                                                                                                            1,                 \
-                                                                                                            1e4,               \
-                                                                                                            NULL},             \
-        [D_USE_BIAS] = {"use_bias", NULL, BWI_BOOL, "true", 0, 0, NULL}, [D_DEPTHWISE_INITIALIZER] = {"depthwise_initializer", \
-                                                                                                      NULL,                    \
-                                                                                                      BWI_CALL,                \
-                                                                                                      "glorot_uniform",        \
-                                                                                                      0,                       \
-                                                                                                      0,                       \
-                                                                                                      NULL},                   \
-        [D_BIAS_INITIALIZER] = {"bias_initializer", NULL, BWI_CALL, "zeros", 0, 0, NULL},                                      \
-        [D_DEPTHWISE_REGULARIZER] = {"depthwise_regularizer", NULL, BWI_CALL, "none", 0, 0, NULL},                             \
-        [D_BIAS_REGULARIZER] = {"bias_regularizer", NULL, BWI_CALL, "none", 0, 0, NULL},                                       \
+/* clang-format off */
+#define DEPTHWISE_ARGUMENTS(paddings)                                                                        \
+    {                                                                                                        \
+        [D_KERNEL_SIZE] = {"kernel_size", NULL, BWI_INTS, NULL, 1, 1e4, NULL},                               \
+        [D_ACTIVATION] = {"activation", NULL, BWI_TEXT, "linear", 0, 0, NULL},                               \
+        [D_STRIDES] = {"strides", NULL, BWI_INTS, "1", 1, 1e4, NULL},                                        \
+        [D_PADDING] = {"padding", NULL, BWI_TEXT, "valid", 0, 0, paddings},                                  \
+        [D_DEPTH_MULTIPLIER] = {"depth_multiplier", NULL, BWI_INT, "1", 1, 1e4, NULL},                       \
+        [D_DILATION_RATE] = {"dilation_rate", NULL, BWI_INTS, "1", 1, 1e4, NULL},                            \
+        [D_USE_BIAS] = {"use_bias", NULL, BWI_BOOL, "true", 0, 0, NULL},                                     \
+        [D_DEPTHWISE_INITIALIZER] = {"depthwise_initializer", NULL, BWI_CALL, "glorot_uniform", 0, 0, NULL}, \
+        [D_BIAS_INITIALIZER] = {"bias_initializer", NULL, BWI_CALL, "zeros", 0, 0, NULL},                    \
+        [D_DEPTHWISE_REGULARIZER] = {"depthwise_regularizer", NULL, BWI_CALL, "none", 0, 0, NULL},           \
+        [D_BIAS_REGULARIZER] = {"bias_regularizer", NULL, BWI_CALL, "none", 0, 0, NULL},                     \
     }
+/* clang-format on */
 
 static const bwi_argument depthwise_line_arguments[D_COUNT] = DEPTHWISE_ARGUMENTS("valid same causal");
 static const bwi_argument depthwise_arguments[D_COUNT] = DEPTHWISE_ARGUMENTS("valid same");

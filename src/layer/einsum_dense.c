@@ -1,8 +1,9 @@
 /*
  * EinsumDense: a dense layer over any axes of its input. Its equation, such as "abc,cd->abd", "abcd,cde->abe", "abc,bd->adc" or
  * "...x,xyz->...yz", names the axes of input, kernel and output by letters; the first axis is the batch, and "..." stands for
- * axes that nothing happens to. Axes of input and kernel that the output lacks are summed over, those of the kernel and the output
- * are made. The input's summed axes are moved to its end, a dense node does the work, and what it makes is moved to its place.
+ * axes that stay as they are. Axes of input and kernel that the output lacks are summed over, those of the kernel and the output
+ * are made. The input's summed axes are moved to its end, a dense node does the work, and the axes that it makes are moved to
+ * their places.
  *
  * Two forms are refused: a kernel that has weights of its own for every position (a letter that all three have), and one whose
  * summed axes do not all come before the ones that are made, since that is another order of its numbers.
@@ -95,7 +96,8 @@ static bool repeats(const char *axes, int count)
     return twice;
 }
 
-/* Sorts the kernel's letters into summed and made ones. False if another one stands in the equation than this layer can do. */
+/* Sorts the kernel's letters into summed and made ones. False if the equation has a letter that this layer
+ * cannot handle. */
 static bool sort_letters(equation *e, const char *kernel, int count)
 {
     e->summed = e->made = 0;

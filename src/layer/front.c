@@ -58,25 +58,20 @@ enum {
     LOOKUP_COUNT
 };
 
-#define LOOKUP_ARGUMENTS                                                                                                           \
-    [LOOKUP_MAX_TOKENS] = {"max_tokens", NULL, BWI_INT, "", 2, INT32_MAX, NULL},                                                   \
-    [LOOKUP_OOV] = {"num_oov_indices", NULL, BWI_INT, "1", 0, INT32_MAX / 2, NULL}, [LOOKUP_MASK] = {"mask_token", NULL, BWI_TEXT, \
-                                                                                                     "none",       0,    0,        \
-                                                                                                     NULL},                        \
-    [LOOKUP_OOV_TOKEN] = {"oov_token", NULL, BWI_TEXT, "", 0, 0, NULL}, [LOOKUP_INVERT] = {"invert", NULL, BWI_BOOL, "false",      \
-                                                                                           0,        0,    NULL},                  \
-    [LOOKUP_MODE] = {"output_mode", "mode", BWI_TEXT, "int", 0, 0, FRONT_MODES}, [LOOKUP_PAD] = {"pad_to_max_tokens",              \
-                                                                                                 NULL,                             \
-                                                                                                 BWI_BOOL,                         \
-                                                                                                 "false",                          \
-                                                                                                 0,                                \
-                                                                                                 0,                                \
-                                                                                                 NULL},                            \
-    [LOOKUP_SPARSE] = {"sparse", NULL, BWI_BOOL, "false", 0, 0, NULL}, [LOOKUP_METHOD] = {"oov_method",       NULL, BWI_TEXT,      \
-                                                                                          "floormod",         0,    0,             \
-                                                                                          "floormod farmhash"},                    \
-    [LOOKUP_SALT] = {"salt", NULL, BWI_INTS, "", 0, 0, NULL}, [LOOKUP_SIZE] = {"vocabulary_size", NULL, BWI_INT, "", 0,            \
-                                                                               INT32_MAX,         NULL}
+/* clang-format off */
+#define LOOKUP_ARGUMENTS                                                                     \
+    [LOOKUP_MAX_TOKENS] = {"max_tokens", NULL, BWI_INT, "", 2, INT32_MAX, NULL},             \
+    [LOOKUP_OOV] = {"num_oov_indices", NULL, BWI_INT, "1", 0, INT32_MAX / 2, NULL},          \
+    [LOOKUP_MASK] = {"mask_token", NULL, BWI_TEXT, "none", 0, 0, NULL},                      \
+    [LOOKUP_OOV_TOKEN] = {"oov_token", NULL, BWI_TEXT, "", 0, 0, NULL},                      \
+    [LOOKUP_INVERT] = {"invert", NULL, BWI_BOOL, "false", 0, 0, NULL},                       \
+    [LOOKUP_MODE] = {"output_mode", "mode", BWI_TEXT, "int", 0, 0, FRONT_MODES},             \
+    [LOOKUP_PAD] = {"pad_to_max_tokens", NULL, BWI_BOOL, "false", 0, 0, NULL},               \
+    [LOOKUP_SPARSE] = {"sparse", NULL, BWI_BOOL, "false", 0, 0, NULL},                       \
+    [LOOKUP_METHOD] = {"oov_method", NULL, BWI_TEXT, "floormod", 0, 0, "floormod farmhash"}, \
+    [LOOKUP_SALT] = {"salt", NULL, BWI_INTS, "", 0, 0, NULL},                                \
+    [LOOKUP_SIZE] = {"vocabulary_size", NULL, BWI_INT, "", 0, INT32_MAX, NULL}
+/* clang-format on */
 
 static const bwi_argument string_arguments[LOOKUP_COUNT] = {
     LOOKUP_ARGUMENTS,

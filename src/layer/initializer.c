@@ -25,10 +25,9 @@ typedef struct initializer_row {
     bw_status (*fill)(const draw *d);
 } initializer_row;
 
-#define SEED_ARGUMENT                         \
-    {                                         \
-        "seed", NULL, BWI_INT, "", 0, 0, NULL \
-    }
+/* clang-format off */
+#define SEED_ARGUMENT {"seed", NULL, BWI_INT, "", 0, 0, NULL}
+/* clang-format on */
 
 static bw_status fill_constant(const draw *d, double value)
 {

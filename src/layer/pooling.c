@@ -3,9 +3,12 @@
 
 enum { POOL_SIZE, STRIDES, PADDING, COUNT };
 
-#define ARGUMENTS(size)                                                                                                         \
-    [POOL_SIZE] = {"pool_size", NULL, BWI_INTS, size, 1, 1e4, NULL}, [STRIDES] = {"strides", NULL, BWI_INTS, "", 1, 1e4, NULL}, \
+/* clang-format off */
+#define ARGUMENTS(size)                                              \
+    [POOL_SIZE] = {"pool_size", NULL, BWI_INTS, size, 1, 1e4, NULL}, \
+    [STRIDES] = {"strides", NULL, BWI_INTS, "", 1, 1e4, NULL},       \
     [PADDING] = {"padding", NULL, BWI_TEXT, "valid", 0, 0, "valid same"}
+/* clang-format on */
 
 /* Strides default to the size. */
 static const bwi_argument max_arguments[COUNT] = {ARGUMENTS("2")};

@@ -36,41 +36,30 @@ enum {
     COUNT
 };
 
-#define CELL                                                                                                                      \
-    [UNITS] = {"units", NULL, BWI_INT, NULL, 1, 1e6, NULL}, [ACTIVATION] = {"activation", NULL, BWI_TEXT, "tanh", 0, 0, NULL},    \
-    [USE_BIAS] = {"use_bias", NULL, BWI_BOOL, "true", 0, 0, NULL}, [KERNEL_INITIALIZER] = {"kernel_initializer",                  \
-                                                                                           NULL,                                  \
-                                                                                           BWI_CALL,                              \
-                                                                                           "glorot_uniform",                      \
-                                                                                           0,                                     \
-                                                                                           0,                                     \
-                                                                                           NULL},                                 \
-    [RECURRENT_INITIALIZER] = {"recurrent_initializer", NULL, BWI_CALL, "orthogonal", 0, 0, NULL},                                \
-    [BIAS_INITIALIZER] = {"bias_initializer", NULL, BWI_CALL, "zeros", 0, 0, NULL}, [KERNEL_REGULARIZER] = {"kernel_regularizer", \
-                                                                                                            NULL,                 \
-                                                                                                            BWI_CALL,             \
-                                                                                                            "none",               \
-                                                                                                            0,                    \
-                                                                                                            0,                    \
-                                                                                                            NULL},                \
-    [RECURRENT_REGULARIZER] = {"recurrent_regularizer", NULL, BWI_CALL, "none", 0, 0, NULL},                                      \
-    [BIAS_REGULARIZER] = {"bias_regularizer", NULL, BWI_CALL, "none", 0, 0, NULL}, [DROPOUT] = {"dropout", NULL, BWI_FLOAT, "0",  \
-                                                                                                0,         1,    NULL},           \
-    [RECURRENT_DROPOUT] = {"recurrent_dropout", NULL, BWI_FLOAT, "0", 0, 1, NULL}, [SEED] = {"seed", NULL, BWI_INT, "",           \
-                                                                                             0,      1e15, NULL}
+/* clang-format off */
+#define CELL                                                                                       \
+    [UNITS] = {"units", NULL, BWI_INT, NULL, 1, 1e6, NULL},                                        \
+    [ACTIVATION] = {"activation", NULL, BWI_TEXT, "tanh", 0, 0, NULL},                             \
+    [USE_BIAS] = {"use_bias", NULL, BWI_BOOL, "true", 0, 0, NULL},                                 \
+    [KERNEL_INITIALIZER] = {"kernel_initializer", NULL, BWI_CALL, "glorot_uniform", 0, 0, NULL},   \
+    [RECURRENT_INITIALIZER] = {"recurrent_initializer", NULL, BWI_CALL, "orthogonal", 0, 0, NULL}, \
+    [BIAS_INITIALIZER] = {"bias_initializer", NULL, BWI_CALL, "zeros", 0, 0, NULL},                \
+    [KERNEL_REGULARIZER] = {"kernel_regularizer", NULL, BWI_CALL, "none", 0, 0, NULL},             \
+    [RECURRENT_REGULARIZER] = {"recurrent_regularizer", NULL, BWI_CALL, "none", 0, 0, NULL},       \
+    [BIAS_REGULARIZER] = {"bias_regularizer", NULL, BWI_CALL, "none", 0, 0, NULL},                 \
+    [DROPOUT] = {"dropout", NULL, BWI_FLOAT, "0", 0, 1, NULL},                                     \
+    [RECURRENT_DROPOUT] = {"recurrent_dropout", NULL, BWI_FLOAT, "0", 0, 1, NULL},                 \
+    [SEED] = {"seed", NULL, BWI_INT, "", 0, 1e15, NULL}
 
-#define COMMON                                                                                                           \
-    CELL, [RETURN_SEQUENCES] = {"return_sequences", NULL, BWI_BOOL, "false", 0, 0, NULL},                                \
-          [RETURN_STATE] = {"return_state", NULL, BWI_BOOL, "false", 0, 0, NULL}, [GO_BACKWARDS] = {"go_backwards",      \
-                                                                                                    NULL,                \
-                                                                                                    BWI_BOOL,            \
-                                                                                                    "false",             \
-                                                                                                    0,                   \
-                                                                                                    0,                   \
-                                                                                                    NULL},               \
-          [STATEFUL] = {"stateful", NULL, BWI_BOOL, "false", 0, 0, NULL}, [UNROLL] = {"unroll", NULL, BWI_BOOL, "false", \
-                                                                                      0,        0,    NULL},             \
-          [ZERO_OUTPUT_FOR_MASK] = {"zero_output_for_mask", NULL, BWI_BOOL, "false", 0, 0, NULL}
+#define COMMON                                                                      \
+    CELL,                                                                           \
+    [RETURN_SEQUENCES] = {"return_sequences", NULL, BWI_BOOL, "false", 0, 0, NULL}, \
+    [RETURN_STATE] = {"return_state", NULL, BWI_BOOL, "false", 0, 0, NULL},         \
+    [GO_BACKWARDS] = {"go_backwards", NULL, BWI_BOOL, "false", 0, 0, NULL},         \
+    [STATEFUL] = {"stateful", NULL, BWI_BOOL, "false", 0, 0, NULL},                 \
+    [UNROLL] = {"unroll", NULL, BWI_BOOL, "false", 0, 0, NULL},                     \
+    [ZERO_OUTPUT_FOR_MASK] = {"zero_output_for_mask", NULL, BWI_BOOL, "false", 0, 0, NULL}
+/* clang-format on */
 
 #define GATED [RECURRENT_ACTIVATION] = {"recurrent_activation", NULL, BWI_TEXT, "sigmoid", 0, 0, NULL}
 

@@ -22,29 +22,25 @@ enum {
     COUNT
 };
 
-#define ARGUMENTS(paddings)                                                                                                    \
-    {                                                                                                                          \
-        [FILTERS] = {"filters", NULL, BWI_INT, NULL, 1, 1e6, NULL}, [KERNEL_SIZE] = {"kernel_size", NULL, BWI_INTS, NULL, 1,   \
-                                                                                     1e4,           NULL},                     \
-        [ACTIVATION] = {"activation", NULL, BWI_TEXT, "linear", 0, 0, NULL}, [STRIDES] = {"strides", NULL, BWI_INTS, "1",      \
-                                                                                          1,         1e4,  NULL},              \
-        [PADDING] = {"padding", NULL, BWI_TEXT, "valid", 0, 0, paddings}, [DILATION_RATE] = {"dilation_rate",                  \
-                                                                                             NULL,                             \
-                                                                                             BWI_INTS,                         \
-                                                                                             "1",                              \
-                                                                                             1,                                \
-                                                                                             1e4,                              \
-                                                                                             NULL},                            \
-        [DEPTH_MULTIPLIER] = {"depth_multiplier", NULL, BWI_INT, "1", 1, 1e4, NULL}, [USE_BIAS] = {"use_bias", NULL, BWI_BOOL, \
-                                                                                                   "true",     0,    0,        \
-                                                                                                   NULL},                      \
-        [DEPTHWISE_INITIALIZER] = {"depthwise_initializer", NULL, BWI_CALL, "glorot_uniform", 0, 0, NULL},                     \
-        [POINTWISE_INITIALIZER] = {"pointwise_initializer", NULL, BWI_CALL, "glorot_uniform", 0, 0, NULL},                     \
-        [BIAS_INITIALIZER] = {"bias_initializer", NULL, BWI_CALL, "zeros", 0, 0, NULL},                                        \
-        [DEPTHWISE_REGULARIZER] = {"depthwise_regularizer", NULL, BWI_CALL, "none", 0, 0, NULL},                               \
-        [POINTWISE_REGULARIZER] = {"pointwise_regularizer", NULL, BWI_CALL, "none", 0, 0, NULL},                               \
-        [BIAS_REGULARIZER] = {"bias_regularizer", NULL, BWI_CALL, "none", 0, 0, NULL},                                         \
+/* clang-format off */
+#define ARGUMENTS(paddings)                                                                                \
+    {                                                                                                      \
+        [FILTERS] = {"filters", NULL, BWI_INT, NULL, 1, 1e6, NULL},                                        \
+        [KERNEL_SIZE] = {"kernel_size", NULL, BWI_INTS, NULL, 1, 1e4, NULL},                               \
+        [ACTIVATION] = {"activation", NULL, BWI_TEXT, "linear", 0, 0, NULL},                               \
+        [STRIDES] = {"strides", NULL, BWI_INTS, "1", 1, 1e4, NULL},                                        \
+        [PADDING] = {"padding", NULL, BWI_TEXT, "valid", 0, 0, paddings},                                  \
+        [DILATION_RATE] = {"dilation_rate", NULL, BWI_INTS, "1", 1, 1e4, NULL},                            \
+        [DEPTH_MULTIPLIER] = {"depth_multiplier", NULL, BWI_INT, "1", 1, 1e4, NULL},                       \
+        [USE_BIAS] = {"use_bias", NULL, BWI_BOOL, "true", 0, 0, NULL},                                     \
+        [DEPTHWISE_INITIALIZER] = {"depthwise_initializer", NULL, BWI_CALL, "glorot_uniform", 0, 0, NULL}, \
+        [POINTWISE_INITIALIZER] = {"pointwise_initializer", NULL, BWI_CALL, "glorot_uniform", 0, 0, NULL}, \
+        [BIAS_INITIALIZER] = {"bias_initializer", NULL, BWI_CALL, "zeros", 0, 0, NULL},                    \
+        [DEPTHWISE_REGULARIZER] = {"depthwise_regularizer", NULL, BWI_CALL, "none", 0, 0, NULL},           \
+        [POINTWISE_REGULARIZER] = {"pointwise_regularizer", NULL, BWI_CALL, "none", 0, 0, NULL},           \
+        [BIAS_REGULARIZER] = {"bias_regularizer", NULL, BWI_CALL, "none", 0, 0, NULL},                     \
     }
+/* clang-format on */
 
 static const bwi_argument line_arguments[COUNT] = ARGUMENTS("valid same causal");
 static const bwi_argument image_arguments[COUNT] = ARGUMENTS("valid same");

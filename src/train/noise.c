@@ -197,10 +197,9 @@ static void log_step(bwi_noise *noise, const both *step, int64_t updates)
 /* The slot that holds the mean of squared gradients; NULL: there is none, or no gradient yet. */
 static const void *second_moment(const bwi_optimizer *o, const bwi_variable *variable)
 {
-    const char *names[BWI_MAX_SLOTS];
-    int count = o->iterations > 0 ? o->row->slots(o, names) : 0;
+    int count = o->iterations > 0 ? o->slot_count : 0;
     for (int k = 0; k < count; k++) {
-        if (strcmp(names[k], "velocity") == 0) {
+        if (strcmp(o->slot_names[k], "velocity") == 0) {
             return o->slots[variable->index * BWI_MAX_SLOTS + k].data;
         }
     }

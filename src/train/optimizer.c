@@ -101,6 +101,17 @@ static bw_status check_common(bw_context *ctx, const bwi_optimizer *o)
     return BW_OK;
 }
 
+static void name_slots(bwi_optimizer *o)
+{
+    if (o->row->slots) {
+        o->slot_count = o->row->slots(o, o->slot_names);
+        return;
+    }
+    for (o->slot_count = 0; o->slot_count < BWI_MAX_SLOTS && o->row->slot_names[o->slot_count]; o->slot_count++) {
+        o->slot_names[o->slot_count] = o->row->slot_names[o->slot_count];
+    }
+}
+
 static void take_common(bwi_optimizer *o)
 {
     const bwi_argument_value *v = &o->values[o->row->common];
@@ -112,7 +123,7 @@ static void take_common(bwi_optimizer *o)
     o->average_momentum = (float)v[BWI_COMMON_EMA_MOMENTUM].number;
     o->overwrite_every = v[BWI_COMMON_EMA_OVERWRITE].integer;
     o->momentum_product = 1;
-    o->slot_count = o->row->slots(o, o->slot_names);
+    name_slots(o);
 }
 
 bw_status bwi_optimizer_read(bw_context *ctx, bwi_optimizer *o, const char *text)

@@ -9,14 +9,10 @@ static float number(const bwi_schedule *s, int argument)
     return (float)s->values[argument].number;
 }
 
-#define RATE_FROM(name)                           \
-    {                                             \
-        name, NULL, BWI_FLOAT, NULL, 0, 1e9, NULL \
-    }
-#define STEPS(name)                                   \
-    {                                                 \
-        name, NULL, BWI_FLOAT, NULL, 1e-6, 1e15, NULL \
-    }
+/* clang-format off */
+#define RATE_FROM(name) {name, NULL, BWI_FLOAT, NULL, 0, 1e9, NULL}
+#define STEPS(name) {name, NULL, BWI_FLOAT, NULL, 1e-6, 1e15, NULL}
+/* clang-format on */
 
 /* ---- rate0 decay^(step / steps); rate0 / (1 + decay step / steps); staircase: whole quotients only ---- */
 

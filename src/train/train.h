@@ -124,7 +124,8 @@ typedef struct bwi_optimizer_row {
     int decay, common;  /* the numbers of weight_decay and of the first common argument */
     int paired;         /* this many slots, from the first on, lie side by side for each variable in Keras's files */
     bool keeps_product; /* Nadam's product of momentums is part of its state */
-    /* Returns how many slots a trained variable has, and gives their names. */
+    const char *slot_names[BWI_MAX_SLOTS]; /* of a trained variable; all NULL: there are none, or `slots` tells */
+    /* Returns how many slots a trained variable has, and gives their names; NULL unless they depend on the arguments. */
     int (*slots)(const bwi_optimizer *optimizer, const char *names[BWI_MAX_SLOTS]);
     float (*start)(const bwi_optimizer *optimizer, int slot); /* the value that a slot begins with; NULL: 0 */
     /* The shape of a slot of a variable; ndim -1: there is none. NULL: every slot is stored like its variable. */

@@ -8,14 +8,10 @@ static const double epsilon = 1e-7;
 
 /* ---- F-scores ---- */
 
-#define AVERAGE                                                              \
-    {                                                                        \
-        "average", NULL, BWI_TEXT, "none", 0, 0, "none micro macro weighted" \
-    }
-#define THRESHOLD                                        \
-    {                                                    \
-        "threshold", NULL, BWI_FLOAT, "", 1e-30, 1, NULL \
-    }
+/* clang-format off */
+#define AVERAGE {"average", NULL, BWI_TEXT, "none", 0, 0, "none micro macro weighted"}
+#define THRESHOLD {"threshold", NULL, BWI_FLOAT, "", 1e-30, 1, NULL}
+/* clang-format on */
 const bwi_argument bwi_f1_arguments[2] = {AVERAGE, THRESHOLD};
 const bwi_argument bwi_fbeta_arguments[3] = {AVERAGE, {"beta", NULL, BWI_FLOAT, "1", 1e-30, 1e30, NULL}, THRESHOLD};
 
@@ -77,30 +73,14 @@ double bwi_fbeta_value(const bw_node *node, const double *sums, int index)
 
 enum { MOST_CLASSES = 4096 }; /* their square is summed in every lane */
 
-#define CLASSES                                                   \
-    {                                                             \
-        "num_classes", NULL, BWI_INT, NULL, 1, MOST_CLASSES, NULL \
-    }
-#define CLASS_IDS                                                       \
-    {                                                                   \
-        "target_class_ids", NULL, BWI_INTS, NULL, 0, MOST_CLASSES, NULL \
-    }
-#define IGNORE                                                        \
-    {                                                                 \
-        "ignore_class", NULL, BWI_INT, "", INT32_MIN, INT32_MAX, NULL \
-    }
-#define SPARSE_TARGET(standard)                               \
-    {                                                         \
-        "sparse_y_true", NULL, BWI_BOOL, standard, 0, 0, NULL \
-    }
-#define SPARSE_PREDICTION(standard)                           \
-    {                                                         \
-        "sparse_y_pred", NULL, BWI_BOOL, standard, 0, 0, NULL \
-    }
-#define AXIS                                      \
-    {                                             \
-        "axis", NULL, BWI_INT, "-1", -1, -1, NULL \
-    }
+/* clang-format off */
+#define CLASSES {"num_classes", NULL, BWI_INT, NULL, 1, MOST_CLASSES, NULL}
+#define CLASS_IDS {"target_class_ids", NULL, BWI_INTS, NULL, 0, MOST_CLASSES, NULL}
+#define IGNORE {"ignore_class", NULL, BWI_INT, "", INT32_MIN, INT32_MAX, NULL}
+#define SPARSE_TARGET(standard) {"sparse_y_true", NULL, BWI_BOOL, standard, 0, 0, NULL}
+#define SPARSE_PREDICTION(standard) {"sparse_y_pred", NULL, BWI_BOOL, standard, 0, 0, NULL}
+#define AXIS {"axis", NULL, BWI_INT, "-1", -1, -1, NULL}
+/* clang-format on */
 
 const bwi_argument bwi_iou_arguments[BWI_IOU_OPTIONS] = {
     CLASSES, CLASS_IDS, IGNORE, SPARSE_TARGET("true"), SPARSE_PREDICTION("true"), AXIS};

@@ -87,17 +87,14 @@ COUNT_METRIC(true_negatives, TN)
 
 /* ---- One rate at a value of another ---- */
 
-#define AT_ARGUMENTS(name)                                                                                       \
-    {                                                                                                            \
-        [BWI_AT_VALUE] = {name, NULL, BWI_FLOAT, NULL, 0, 1, NULL}, [BWI_AT_NUM_THRESHOLDS] = {"num_thresholds", \
-                                                                                               NULL,             \
-                                                                                               BWI_INT,          \
-                                                                                               "200",            \
-                                                                                               1,                \
-                                                                                               100000,           \
-                                                                                               NULL},            \
-        [BWI_AT_CLASS_ID] = {"class_id", NULL, BWI_INT, "", 0, 1e9, NULL},                                       \
+/* clang-format off */
+#define AT_ARGUMENTS(name)                                                                   \
+    {                                                                                        \
+        [BWI_AT_VALUE] = {name, NULL, BWI_FLOAT, NULL, 0, 1, NULL},                          \
+        [BWI_AT_NUM_THRESHOLDS] = {"num_thresholds", NULL, BWI_INT, "200", 1, 100000, NULL}, \
+        [BWI_AT_CLASS_ID] = {"class_id", NULL, BWI_INT, "", 0, 1e9, NULL},                   \
     }
+/* clang-format on */
 
 const bwi_argument bwi_at_recall_arguments[BWI_AT_OPTIONS] = AT_ARGUMENTS("recall");
 const bwi_argument bwi_at_precision_arguments[BWI_AT_OPTIONS] = AT_ARGUMENTS("precision");

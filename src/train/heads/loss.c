@@ -120,12 +120,13 @@ static bw_node *add_activation(const bwi_head *head, bwi_activation kind)
 enum { ALPHA, GAMMA, FOCAL_FROM_LOGITS, FOCAL_SMOOTHING, FOCAL_SHARED };
 enum { BALANCED, BINARY_ALPHA, FOCAL_OPTIONS = 5 };
 
-#define FOCAL_ARGUMENTS                                                                                \
-    {"alpha", NULL, BWI_FLOAT, "0.25", 0, 1e30, NULL}, {"gamma", NULL, BWI_FLOAT, "2", 0, 1e30, NULL}, \
-        {"from_logits", NULL, BWI_BOOL, "false", 0, 0, NULL},                                          \
-    {                                                                                                  \
-        "label_smoothing", NULL, BWI_FLOAT, "0", 0, 1, NULL                                            \
-    }
+/* clang-format off */
+#define FOCAL_ARGUMENTS                                   \
+    {"alpha", NULL, BWI_FLOAT, "0.25", 0, 1e30, NULL},    \
+    {"gamma", NULL, BWI_FLOAT, "2", 0, 1e30, NULL},       \
+    {"from_logits", NULL, BWI_BOOL, "false", 0, 0, NULL}, \
+    {"label_smoothing", NULL, BWI_FLOAT, "0", 0, 1, NULL}
+/* clang-format on */
 
 static const bwi_argument binary_focal_arguments[FOCAL_OPTIONS] = {{"apply_class_balancing", NULL, BWI_BOOL, "false", 0, 0, NULL},
                                                                    FOCAL_ARGUMENTS};

@@ -13,14 +13,6 @@ static const bwi_argument arguments[COUNT] = {
     COMMON_ARGUMENTS(COMMON),
 };
 
-static int slots(const bwi_optimizer *o, const char *names[BWI_MAX_SLOTS])
-{
-    (void)o;
-    names[0] = "accumulated_grad";
-    names[1] = "accumulated_delta_var";
-    return 2;
-}
-
 static void begin(bwi_optimizer *o)
 {
     o->step.rule = BWI_RULE_ADADELTA;
@@ -36,5 +28,5 @@ const bwi_optimizer_row bwi_optimizer_adadelta = {.name = "adadelta",
                                                   .decay = DECAY,
                                                   .common = COMMON,
                                                   .paired = 2,
-                                                  .slots = slots,
+                                                  .slot_names = {"accumulated_grad", "accumulated_delta_var"},
                                                   .begin = begin};

@@ -19,15 +19,6 @@ static const bwi_argument arguments[COUNT] = {
 
 enum { ROWS, COLUMNS, SQUARES };
 
-static int slots(const bwi_optimizer *o, const char *names[BWI_MAX_SLOTS])
-{
-    (void)o;
-    names[ROWS] = "r";
-    names[COLUMNS] = "c";
-    names[SQUARES] = "velocity";
-    return 3;
-}
-
 /* Without the last axis, or without the one before it; Keras keeps a number where there are fewer than two. */
 static bwi_shape slot_shape(const bwi_optimizer *o, const bwi_variable *variable, int slot)
 {
@@ -77,7 +68,7 @@ const bwi_optimizer_row bwi_optimizer_adafactor = {.name = "adafactor",
                                                    .decay = DECAY,
                                                    .common = COMMON,
                                                    .paired = 3,
-                                                   .slots = slots,
+                                                   .slot_names = {[ROWS] = "r", [COLUMNS] = "c", [SQUARES] = "velocity"},
                                                    .slot_shape = slot_shape,
                                                    .is_whole = is_whole,
                                                    .whole = whole,

@@ -11,13 +11,6 @@ static const bwi_argument arguments[COUNT] = {
     COMMON_ARGUMENTS(COMMON),
 };
 
-static int slots(const bwi_optimizer *o, const char *names[BWI_MAX_SLOTS])
-{
-    (void)o;
-    names[0] = "accumulator";
-    return 1;
-}
-
 static float start(const bwi_optimizer *o, int slot)
 {
     (void)slot;
@@ -37,6 +30,6 @@ const bwi_optimizer_row bwi_optimizer_adagrad = {.name = "adagrad",
                                                  .argument_count = COUNT,
                                                  .decay = DECAY,
                                                  .common = COMMON,
-                                                 .slots = slots,
+                                                 .slot_names = {"accumulator"},
                                                  .start = start,
                                                  .begin = begin};

@@ -17,11 +17,13 @@ enum {
     ADAMW_COUNT = ADAMW_COMMON + BWI_COMMON_COUNT
 };
 
-#define OWN_ARGUMENTS(first)                                                                 \
-    [(first) + BETA1] = {"beta_1", NULL, BWI_FLOAT, "0.9", 0, BETA_MOST, NULL},              \
-               [(first) + BETA2] = {"beta_2", NULL, BWI_FLOAT, "0.999", 0, BETA_MOST, NULL}, \
-               [(first) + EPSILON] = {"epsilon", NULL, BWI_FLOAT, "1e-7", 0, 1e9, NULL},     \
-               [(first) + AMSGRAD] = {"amsgrad", NULL, BWI_BOOL, "false", 0, 0, NULL}
+/* clang-format off */
+#define OWN_ARGUMENTS(first)                                                      \
+    [(first) + BETA1] = {"beta_1", NULL, BWI_FLOAT, "0.9", 0, BETA_MOST, NULL},   \
+    [(first) + BETA2] = {"beta_2", NULL, BWI_FLOAT, "0.999", 0, BETA_MOST, NULL}, \
+    [(first) + EPSILON] = {"epsilon", NULL, BWI_FLOAT, "1e-7", 0, 1e9, NULL},     \
+    [(first) + AMSGRAD] = {"amsgrad", NULL, BWI_BOOL, "false", 0, 0, NULL}
+/* clang-format on */
 
 static const bwi_argument adam_arguments[ADAM_COUNT] = {
     [ADAM_RATE] = RATE_ARGUMENT("0.001"),

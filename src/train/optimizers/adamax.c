@@ -12,14 +12,6 @@ static const bwi_argument arguments[COUNT] = {
     COMMON_ARGUMENTS(COMMON),
 };
 
-static int slots(const bwi_optimizer *o, const char *names[BWI_MAX_SLOTS])
-{
-    (void)o;
-    names[0] = "momentum";
-    names[1] = "norm";
-    return 2;
-}
-
 static void begin(bwi_optimizer *o)
 {
     double beta1 = o->values[BETA1].number;
@@ -37,5 +29,5 @@ const bwi_optimizer_row bwi_optimizer_adamax = {.name = "adamax",
                                                 .decay = DECAY,
                                                 .common = COMMON,
                                                 .paired = 2,
-                                                .slots = slots,
+                                                .slot_names = {"momentum", "norm"},
                                                 .begin = begin};

@@ -18,14 +18,6 @@ static const bwi_argument arguments[COUNT] = {
     COMMON_ARGUMENTS(COMMON),
 };
 
-static int slots(const bwi_optimizer *o, const char *names[BWI_MAX_SLOTS])
-{
-    (void)o;
-    names[0] = "accumulator";
-    names[1] = "linear";
-    return 2;
-}
-
 static float start(const bwi_optimizer *o, int slot)
 {
     return slot == 0 ? (float)o->values[START].number : 0;
@@ -48,6 +40,6 @@ const bwi_optimizer_row bwi_optimizer_ftrl = {.name = "ftrl",
                                               .decay = DECAY,
                                               .common = COMMON,
                                               .paired = 2,
-                                              .slots = slots,
+                                              .slot_names = {"accumulator", "linear"},
                                               .start = start,
                                               .begin = begin};

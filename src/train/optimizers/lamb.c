@@ -13,14 +13,6 @@ static const bwi_argument arguments[COUNT] = {
     COMMON_ARGUMENTS(COMMON),
 };
 
-static int slots(const bwi_optimizer *o, const char *names[BWI_MAX_SLOTS])
-{
-    (void)o;
-    names[0] = "momentum";
-    names[1] = "velocity";
-    return 2;
-}
-
 static void begin(bwi_optimizer *o)
 {
     double b1 = o->values[BETA1].number, b2 = o->values[BETA2].number;
@@ -41,6 +33,6 @@ const bwi_optimizer_row bwi_optimizer_lamb = {.name = "lamb",
                                               .decay = DECAY,
                                               .common = COMMON,
                                               .paired = 2,
-                                              .slots = slots,
+                                              .slot_names = {"momentum", "velocity"},
                                               .trusts = true,
                                               .begin = begin};

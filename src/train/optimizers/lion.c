@@ -11,13 +11,6 @@ static const bwi_argument arguments[COUNT] = {
     COMMON_ARGUMENTS(COMMON),
 };
 
-static int slots(const bwi_optimizer *o, const char *names[BWI_MAX_SLOTS])
-{
-    (void)o;
-    names[0] = "momentum";
-    return 1;
-}
-
 static void begin(bwi_optimizer *o)
 {
     o->step.rule = BWI_RULE_LION;
@@ -32,5 +25,5 @@ const bwi_optimizer_row bwi_optimizer_lion = {.name = "lion",
                                               .argument_count = COUNT,
                                               .decay = DECAY,
                                               .common = COMMON,
-                                              .slots = slots,
+                                              .slot_names = {"momentum"},
                                               .begin = begin};

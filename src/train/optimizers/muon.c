@@ -57,14 +57,6 @@ static bool is_whole(const bwi_optimizer *o, const bwi_variable *variable)
     return variable->shape.ndim == 2 && !embedding && !has_word(variable->name, o->values[EXCLUDED].text);
 }
 
-static int slots(const bwi_optimizer *o, const char *names[BWI_MAX_SLOTS])
-{
-    (void)o;
-    names[0] = "momentum";
-    names[1] = "velocity";
-    return 2;
-}
-
 static bwi_shape slot_shape(const bwi_optimizer *o, const bwi_variable *variable, int slot)
 {
     return slot == 1 && is_whole(o, variable) ? (bwi_shape){.ndim = -1} : variable->shape;
@@ -109,7 +101,7 @@ const bwi_optimizer_row bwi_optimizer_muon = {.name = "muon",
                                               .decay = DECAY,
                                               .common = COMMON,
                                               .paired = 2,
-                                              .slots = slots,
+                                              .slot_names = {"momentum", "velocity"},
                                               .slot_shape = slot_shape,
                                               .is_whole = is_whole,
                                               .whole_scratch = whole_scratch,

@@ -16,14 +16,6 @@ static const bwi_argument arguments[COUNT] = {
     COMMON_ARGUMENTS(COMMON),
 };
 
-static int slots(const bwi_optimizer *o, const char *names[BWI_MAX_SLOTS])
-{
-    (void)o;
-    names[0] = "momentum";
-    names[1] = "velocity";
-    return 2;
-}
-
 static double momentum_at(double beta1, double t)
 {
     return beta1 * (1 - 0.5 * pow(0.96, t));
@@ -52,5 +44,5 @@ const bwi_optimizer_row bwi_optimizer_nadam = {.name = "nadam",
                                                .common = COMMON,
                                                .paired = 2,
                                                .keeps_product = true,
-                                               .slots = slots,
+                                               .slot_names = {"momentum", "velocity"},
                                                .begin = begin};

@@ -19,23 +19,19 @@ extern const bwi_optimizer_row bwi_optimizer_ftrl, bwi_optimizer_lamb, bwi_optim
 
 /* Keras's order is: the optimizer's specific arguments, weight_decay (which comes second in AdamW), then BWI_COMMON_COUNT common
  * ones, which begin at `at`. */
-#define RATE_ARGUMENT(standard)                               \
-    {                                                         \
-        "learning_rate", "lr", BWI_CALL, standard, 0, 0, NULL \
-    }
-#define DECAY_ARGUMENT(standard)                                \
-    {                                                           \
-        "weight_decay", NULL, BWI_FLOAT, standard, 0, 1e9, NULL \
-    }
-#define COMMON_ARGUMENTS(at)                                                                                   \
-    [(at) + BWI_COMMON_CLIPNORM] = {"clipnorm", NULL, BWI_FLOAT, "", 0, 1e30, NULL},                           \
-            [(at) + BWI_COMMON_CLIPVALUE] = {"clipvalue", NULL, BWI_FLOAT, "", 0, 1e30, NULL},                 \
-            [(at) + BWI_COMMON_GLOBAL_CLIPNORM] = {"global_clipnorm", NULL, BWI_FLOAT, "", 0, 1e30, NULL},     \
-            [(at) + BWI_COMMON_USE_EMA] = {"use_ema", NULL, BWI_BOOL, "false", 0, 0, NULL},                    \
-            [(at) + BWI_COMMON_EMA_MOMENTUM] = {"ema_momentum", NULL, BWI_FLOAT, "0.99", 0, 1, NULL},          \
-            [(at) + BWI_COMMON_EMA_OVERWRITE] = {"ema_overwrite_frequency", NULL, BWI_INT, "", 1, 1e15, NULL}, \
-            [(at) + BWI_COMMON_LOSS_SCALE] = {"loss_scale_factor", NULL, BWI_FLOAT, "", 0, 1e30, NULL},        \
-            [(at) + BWI_COMMON_ACCUMULATION] = {"gradient_accumulation_steps", NULL, BWI_INT, "", 2, 1e9, NULL}
+/* clang-format off */
+#define RATE_ARGUMENT(standard) {"learning_rate", "lr", BWI_CALL, standard, 0, 0, NULL}
+#define DECAY_ARGUMENT(standard) {"weight_decay", NULL, BWI_FLOAT, standard, 0, 1e9, NULL}
+#define COMMON_ARGUMENTS(at)                                                                           \
+    [(at) + BWI_COMMON_CLIPNORM] = {"clipnorm", NULL, BWI_FLOAT, "", 0, 1e30, NULL},                   \
+    [(at) + BWI_COMMON_CLIPVALUE] = {"clipvalue", NULL, BWI_FLOAT, "", 0, 1e30, NULL},                 \
+    [(at) + BWI_COMMON_GLOBAL_CLIPNORM] = {"global_clipnorm", NULL, BWI_FLOAT, "", 0, 1e30, NULL},     \
+    [(at) + BWI_COMMON_USE_EMA] = {"use_ema", NULL, BWI_BOOL, "false", 0, 0, NULL},                    \
+    [(at) + BWI_COMMON_EMA_MOMENTUM] = {"ema_momentum", NULL, BWI_FLOAT, "0.99", 0, 1, NULL},          \
+    [(at) + BWI_COMMON_EMA_OVERWRITE] = {"ema_overwrite_frequency", NULL, BWI_INT, "", 1, 1e15, NULL}, \
+    [(at) + BWI_COMMON_LOSS_SCALE] = {"loss_scale_factor", NULL, BWI_FLOAT, "", 0, 1e30, NULL},        \
+    [(at) + BWI_COMMON_ACCUMULATION] = {"gradient_accumulation_steps", NULL, BWI_INT, "", 2, 1e9, NULL}
+/* clang-format on */
 
 /* 1 - beta^t is a divisor, so it must not be zero. */
 #define BETA_MOST 0.999999
