@@ -216,6 +216,21 @@ def test_reduce_on_plateau_and_lambda(digits):
     assert float(keras.ops.convert_to_numpy(model.optimizer.learning_rate)) < 2e-4
 
 
+def test_weights_for_validation_alone_are_refused(digits):
+    class Mine(keras.callbacks.Callback):
+        def on_test_begin(self, logs=None):
+            self.model.set_weights([0 * one for one in self.model.get_weights()])
+
+    swap, options = keras.callbacks.SwapEMAWeights(swap_on_epoch=True), {"shuffle": False, "verbose": 0}
+    for callback in (swap, Mine()):
+        with pytest.raises(NotImplementedError, match="validat"):
+            bw.fit(make(), *digits, validation_split=0.25, callbacks=[callback], **options)
+    ours, theirs = (make(optimizer=keras.optimizers.Adam(use_ema=True, ema_momentum=0.9)) for _ in range(2))
+    bw.fit(ours, *digits, callbacks=[swap], **options)
+    theirs.fit(*digits, callbacks=[keras.callbacks.SwapEMAWeights(swap_on_epoch=True)], **options)
+    close(numbers(ours.weights), numbers(theirs.weights))
+
+
 def test_weights_that_a_callback_sets_are_trained_on(digits):
     class Zero(keras.callbacks.Callback):
         def on_epoch_begin(self, epoch, logs=None):

@@ -98,6 +98,7 @@ class Caller:
         self.columns = None
         self.told = False
         self.last = None
+        self.last_value = n.lib.bw_history_last
         params = {"verbose": verbose, "epochs": epochs + initial_epoch, "steps": steps}
         self.called = {}
         for callback in self.callbacks:
@@ -112,7 +113,10 @@ class Caller:
             for name in _NEVER:
                 if overrides(callback, name):
                     warnings.warn(f"{type(callback).__name__}.{name} is not called: validation runs as a whole", stacklevel=3)
-        self.wants_steps = "on_train_batch_begin" in self.called or "on_train_batch_end" in self.called
+        self.batch_begins = self.called.get("on_train_batch_begin", ())
+        self.batch_ends = self.called.get("on_train_batch_end", ())
+        self.hooked = type(self).before is not Caller.before or type(self).after is not Caller.after
+        self.wants_steps = bool(self.batch_begins or self.batch_ends)
         self.wants_epochs = bool(self.called)
 
     def call(self, name, *arguments):
@@ -132,6 +136,9 @@ class Caller:
 
     def after(self):
         """Hook: callbacks have been called."""
+
+    def begun_validation(self):
+        """Hook: `on_test_begin` has been called."""
 
     def begin(self):
         self.model.stop_training = False
@@ -154,20 +161,24 @@ class Caller:
             names = [n.lib.bw_history_column(history, i) for i in range(n.lib.bw_history_columns(history))]
             self.columns = sorted(((name.decode(), name) for name in names), key=lambda one: self.place(one[0]))
             self.running = [one for one in self.columns if not one[0].startswith("val_") and one[0] not in ADDED]
-        last = n.lib.bw_history_last
+        last = self.last_value
         if step:
             return {name: last(history, encoded) for name, encoded in self.running}
         values = {name: last(history, encoded) for name, encoded in self.columns}
         return {name: value for name, value in values.items() if value == value or name == "loss"}
 
     def step(self, progress):
-        self.before()
+        """Runs at every step, so it does nothing that the callbacks do not ask for."""
+        step = progress.step
+        if self.hooked:
+            self.before()
         logs = self.logs(progress.logs, True)
-        for method in self.called.get("on_train_batch_end", ()):
-            method(progress.step - 1, logs)
-        if progress.step < progress.steps and "on_train_batch_begin" in self.called:
-            self.call("on_train_batch_begin", progress.step, {})
-        self.after()
+        for method in self.batch_ends:
+            method(step - 1, logs)
+        if self.batch_begins and step < progress.steps:
+            self.call("on_train_batch_begin", step, {})
+        if self.hooked:
+            self.after()
         return not self.model.stop_training
 
     def epoch(self, progress):
@@ -176,6 +187,7 @@ class Caller:
         validation = {name[4:]: value for name, value in logs.items() if name.startswith("val_")}
         if validation:
             self.call("on_test_begin", {})
+            self.begun_validation()
             self.call("on_test_end", validation)
         self.call("on_epoch_end", progress.epoch + self.initial_epoch, logs)
         go_on = not self.model.stop_training
@@ -194,7 +206,10 @@ class Caller:
                     if not self.told:
                         self.told = True
                         self.tell(progress.history)
-                    return all([function(progress) is not False for function in functions])
+                    go_on = True
+                    for function in functions:
+                        go_on = function(progress) is not False and go_on
+                    return go_on
                 except BaseException as exception:
                     self.exception = exception
                     return False

@@ -200,6 +200,8 @@ class Bridge:
 
         history = keras.callbacks.History()
         flat = list(callbacks) if isinstance(callbacks, (list, tuple)) else [callbacks] if callbacks else []
+        if (options.validation or options.validation_split) and any(isinstance(one, keras.callbacks.SwapEMAWeights) for one in flat):
+            raise _errors.Unimplemented("callbacks: SwapEMAWeights validates with averaged weights; train without validation")
         steps = _training.steps_of(self.native.context, dataset, options) if flat else None
         caller = KerasCaller(self, [*flat, history], dataset, epochs, initial_epoch, steps, verbose)
         try:
@@ -348,10 +350,19 @@ class KerasCaller(Caller):
         if self.asked:
             self.bridge.take_rate()
         if self.brought is not None:
-            now = self.bridge.model.get_weights()
-            if any(not np.array_equal(a, b) for a, b in zip(self.brought, now)):
+            now = self._changed()
+            if now is not None:
                 self.bridge.native.set_weights(now)
             self.brought = None
+
+    def _changed(self):
+        """The weights, if callbacks have set others since they were brought up to date."""
+        now = self.bridge.model.get_weights()
+        return now if any(not np.array_equal(a, b) for a, b in zip(self.brought, now)) else None
+
+    def begun_validation(self):
+        if self.brought is not None and self._changed() is not None:
+            raise _errors.Unimplemented("on_test_begin: a callback sets weights to validate with, which validation has not seen")
 
     def end(self):
         """Training is over, and the Keras model has all of it: what callbacks do now is done to that one alone."""
