@@ -139,9 +139,9 @@ typedef struct bw_context_options {
     int rank;                      /* this context's number in `ranks` */
     void (*log)(void *user, bw_log_level level, const char *message); /* receives what is worth knowing; NULL: nobody does */
     void *log_user;                                                   /* kept */
-    /* Computes convolutions by their definition only. Without it, 3x3 convolutions between 16 or more channels, and those of
-     * images with two to four channels, that are followed by ReLU and max pooling use Winograd's algorithm: two to three times as
-     * fast, with errors of up to about 1e-5 of the largest value. */
+    /* Computes convolutions by their definition only. Without it, 3x3 convolutions of stride 1, unless they have few channels or
+     * very many weights, and those of images with two to four channels that are followed by ReLU and max pooling use Winograd's
+     * algorithm: two to three times as fast, with errors of up to about 1e-5 of the largest value. */
     bool exact_kernels;
     /* The budget in bytes of evaluation and prediction, and of training whose own options give none; 0: what the cgroup and the
      * machine allow. */
@@ -530,8 +530,8 @@ BW_API const char *bw_dataset_class(const bw_dataset *dataset, int number);
  * NULL: there are fewer. Lent. */
 BW_API bool bw_dataset_column(const bw_dataset *dataset, int column, const char **name, int *categories);
 BW_API const char *bw_dataset_category(const bw_dataset *dataset, int column, int number);
-/* Writes the path of the file that a sample is, the one at this position in the dataset's order, to `text`: of images. False:
- * samples are no files, or there are fewer. */
+/* Writes the path of the file that a sample is, the one at this position in the dataset's order, to `text`, for images. Returns
+ * false if samples are not files, or there are fewer. */
 BW_API bool bw_dataset_file(const bw_dataset *dataset, int64_t position, char *text, size_t size);
 
 /* Returns whether the file that the dataset was read from has a part, "train", "validation" or "test", as in bw_read_options. */
@@ -632,11 +632,12 @@ BW_API bw_node *bw_custom(const bw_operator *op, bw_node *const *inputs, int cou
  * evaluated or planned, which fails with the same message, until compiling succeeds (with NULLs for the defaults). */
 BW_API bw_status bw_compile(bw_model *model, const char *optimizer, const char *loss, const char *metrics);
 
-/* Changes a model that is compiled already, for example one that was loaded. What is NULL stays as it is, an optimizer with its
- * state. */
+/* Changes a model that is compiled already, for example one that was loaded. What is NULL stays as it is, including the
+ * optimizer's state. */
 BW_API bw_status bw_recompile(bw_model *model, const char *optimizer, const char *loss, const char *metrics);
 
-/* Returns the optimizer's name as bw_compile takes it, for example "adam"; NULL before compiling. Lent for ever. */
+/* Returns the optimizer's name as bw_compile takes it, for example "adam"; NULL before compiling. Lent, valid for the life of the
+ * process. */
 BW_API const char *bw_optimizer_name(const bw_model *model);
 /* Copies the name of an output's loss likewise. Returns false, and makes `text` empty, if there is none or the data is yet to
  * decide. */
@@ -722,7 +723,7 @@ typedef bool (*bw_callback)(void *user, const bw_progress *progress);
  * way. */
 typedef enum bw_on_nan {
     BW_NAN_STOP, /* training stops with INVALID_ARGUMENT, which names layer and sample */
-    BW_NAN_SKIP  /* the step is left out, logged and counted; an epoch of which no step is left stops training */
+    BW_NAN_SKIP  /* the step is skipped, logged and counted; an epoch whose steps are all skipped stops training */
 } bw_on_nan;
 
 typedef struct bw_fit_options {
@@ -764,7 +765,7 @@ typedef struct bw_fit_options {
     const char *checkpoint_dir;
     const char *checkpoint_every; /* "100" (updates), "epoch" or "30s"; NULL: "epoch". One more is written when training ends */
     int checkpoint_keep;          /* the newest checkpoints that stay; 0: 3 */
-    /* Continues from the newest checkpoint in checkpoint_dir that is whole, or begins anew if there is none. The model, the samples
+    /* Continues from the newest complete checkpoint in checkpoint_dir, or starts a new run if there is none. The model, the samples
      * and the options must be those of the run that wrote it, except for epochs, memory, callbacks, workers and ranks; otherwise it
      * is refused, naming what differs. */
     bool resume;
@@ -779,8 +780,8 @@ typedef struct bw_fit_options {
 
 /* Trains the model, building and compiling it first if that was not done. `history` may be NULL; otherwise it gets a history, which
  * belongs to the context, even if training was stopped or failed after some epochs. After a failure the model is as after the last
- * complete update. RESOURCE_EXHAUSTED comes before the first step, with the smallest budget that would do; INVALID_ARGUMENT names
- * the sample or layer that is at fault. */
+ * complete update. RESOURCE_EXHAUSTED comes before the first step, with the smallest budget that would suffice; INVALID_ARGUMENT
+ * names the sample or layer that is at fault. */
 BW_API bw_status bw_fit(bw_model *model, bw_dataset *dataset, const bw_fit_options *options, bw_history **history);
 
 /* A value of the program itself that a checkpoint keeps for a custom loop. */
@@ -807,16 +808,16 @@ typedef struct bw_checkpoint_options {
  * folder, which is made if need be, is the number `step`. Gradients that were added and not applied yet are no part of it, so with
  * them it is refused (INVALID_ARGUMENT): write checkpoints after bw_apply or bw_gradients_clear. */
 BW_API bw_status bw_checkpoint(bw_model *model, const char *folder, int64_t step, const bw_checkpoint_options *options);
-/* Loads the newest checkpoint of the folder that is whole into a model like the one it was written from, built and compiled alike,
+/* Loads the newest complete checkpoint of the folder into a model like the one it was written from, built and compiled alike,
  * and into the program's values, which must have the same names and sizes. *step is its number, or -1 if there is none, and then
  * nothing changes. A model that differs is refused, naming what differs. After a failure everything is as before. */
 BW_API bw_status bw_resume(bw_model *model, const char *folder, int64_t *step, const bw_checkpoint_options *options);
 
 /* Fits all layers that are fitted to samples, as Keras's adapt: the vocabularies and boundaries of layers for text and categories,
  * and Normalization layers, mean and variance of what each takes, over all axes but its own. bw_fit does it by itself, with its
- * training part, for layers without values: those that no file, no bw_variable_set and no earlier training gave any. For custom
- * loops, and to fit a layer again. A layer behind one that is trained is not fitted. Builds the model (with seed 0) if need be; a
- * stream is read to its end. After a failure the model is as before. */
+ * training part, for layers without values: those that no file, no bw_variable_set and no earlier training gave any. It is meant
+ * for custom loops, and for fitting a layer again. A layer behind one that is trained is not fitted. Builds the model (with seed
+ * 0) if need be; a stream is read to its end. After a failure the model is as before. */
 BW_API bw_status bw_adapt(bw_model *model, bw_dataset *dataset);
 
 /* Makes a dataset in which the model's layers for text and categories (text_vectorization, string_lookup, ...), which must be
