@@ -4,6 +4,10 @@
  * spinning one less than one, and then sleeps on a condition variable. There is no spinning while the process has
  * more workers than CPUs: it would take time from those that work.
  *
+ * The kernel may wake a helper on the CPU where another worker runs, and leaves it there, since its caches are warm, though
+ * another CPU is idle: steps of some 100 microseconds then take several times as long. So each worker notes on which CPU it begins a
+ * run, and a helper that finds another one there moves to any other CPU that it may use.
+ *
  * No wake-up is lost: the waiter sets `asleep` and then looks at the number, the other side sets the number and then
  * looks at `asleep`, all in the one order of sequentially consistent atomics; so one of them sees the other. Signals
  * are sent under the mutex that the waiter holds until it sleeps.
@@ -38,11 +42,19 @@ typedef struct helper {
     int worker;
 } helper;
 
+/* The latest run that a worker began on a CPU. */
+typedef struct cpu_note {
+    _Alignas(BWI_CACHE_LINE) atomic_uint run;
+} cpu_note;
+
 struct bwi_pool {
     bwi_work work; /* NULL: end */
     void *user;
     int workers, cpus;
     int forks; /* of the process that has the threads */
+    unsigned runs;
+    cpu_note *notes; /* of each CPU */
+    int noted;
     sleeper caller;
     helper *helpers; /* of workers 1 to workers - 1 */
 };
@@ -164,10 +176,40 @@ static void sleeper_close(sleeper *rest)
     bwi_condition_close(&rest->mutex, &rest->wake);
 }
 
+/* ---- Places ---- */
+
+/* Takes the calling thread off its CPU, and lets it come back later. */
+static void leave_cpu(int cpu)
+{
+    cpu_set_t allowed, others;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) {
+        return;
+    }
+    others = allowed;
+    CPU_CLR((size_t)cpu, &others);
+    if (CPU_COUNT(&others) > 0 && sched_setaffinity(0, sizeof others, &others) == 0) {
+        sched_setaffinity(0, sizeof allowed, &allowed);
+    }
+}
+
+/* Notes that a worker begins a run here; a helper leaves if it is not the first one. */
+static void take_cpu(bwi_pool *pool, int worker)
+{
+    int cpu = sched_getcpu();
+    if (cpu < 0 || cpu >= pool->noted) {
+        return;
+    }
+    unsigned before = atomic_exchange_explicit(&pool->notes[cpu].run, pool->runs, memory_order_relaxed);
+    if (worker > 0 && before == pool->runs && atomic_load_explicit(&all_workers, memory_order_relaxed) <= pool->cpus) {
+        leave_cpu(cpu);
+    }
+}
+
 /* ---- Threads ---- */
 
-static void do_work(const bwi_pool *pool, int worker)
+static void do_work(bwi_pool *pool, int worker)
 {
+    take_cpu(pool, worker);
     if (bwi_pool_delay) {
         bwi_pool_delay(worker);
     }
@@ -207,6 +249,34 @@ static int start_helper(helper *one)
     return result;
 }
 
+static void free_pool(bw_context *ctx, bwi_pool *pool)
+{
+    bwi_release(ctx, pool->notes);
+    bwi_release(ctx, pool->helpers);
+    bwi_release(ctx, pool);
+}
+
+/* The pool without its threads; NULL: no memory. */
+static bwi_pool *make_pool(bw_context *ctx)
+{
+    long cpus = sysconf(_SC_NPROCESSORS_CONF);
+    bwi_pool *pool = bwi_allocate(ctx, 1, sizeof *pool);
+    if (!pool) {
+        return NULL;
+    }
+    pool->workers = ctx->workers;
+    pool->cpus = bwi_cpus();
+    pool->forks = bwi_forks();
+    pool->noted = cpus < 1 ? 1 : (int)cpus;
+    pool->helpers = bwi_allocate(ctx, (size_t)ctx->workers - 1, sizeof *pool->helpers);
+    pool->notes = bwi_allocate(ctx, (size_t)pool->noted, sizeof *pool->notes);
+    if (!pool->helpers || !pool->notes || !sleeper_open(&pool->caller)) {
+        free_pool(ctx, pool);
+        return NULL;
+    }
+    return pool;
+}
+
 /* Ends the first `count` helpers and frees the pool. */
 static void end_pool(bw_context *ctx, bwi_pool *pool, int count)
 {
@@ -220,16 +290,14 @@ static void end_pool(bw_context *ctx, bwi_pool *pool, int count)
     }
     atomic_fetch_sub(&all_workers, pool->workers);
     sleeper_close(&pool->caller);
-    bwi_release(ctx, pool->helpers);
-    bwi_release(ctx, pool);
+    free_pool(ctx, pool);
 }
 
 /* In a child: what the parent's threads may hold is not touched. */
 static void abandon_pool(bw_context *ctx)
 {
     atomic_fetch_sub(&all_workers, ctx->pool->workers);
-    bwi_release(ctx, ctx->pool->helpers);
-    bwi_release(ctx, ctx->pool);
+    free_pool(ctx, ctx->pool);
     ctx->pool = NULL;
 }
 
@@ -241,22 +309,15 @@ bw_status bwi_pool_open(bw_context *ctx)
     if (ctx->pool || ctx->workers < 2) {
         return BW_OK;
     }
-    bwi_pool *pool = bwi_allocate(ctx, 1, sizeof *pool);
-    helper *helpers = pool ? bwi_allocate(ctx, (size_t)ctx->workers - 1, sizeof *helpers) : NULL;
-    if (!helpers || !sleeper_open(&pool->caller)) {
-        bwi_release(ctx, helpers);
-        bwi_release(ctx, pool);
+    bwi_pool *pool = make_pool(ctx);
+    if (!pool) {
         return bwi_fail(ctx, BW_RESOURCE_EXHAUSTED, "cannot make a pool of %d workers", ctx->workers);
     }
-    pool->helpers = helpers;
-    pool->workers = ctx->workers;
-    pool->cpus = bwi_cpus();
-    pool->forks = bwi_forks();
     atomic_fetch_add(&all_workers, pool->workers);
     for (int i = 0; i < ctx->workers - 1; i++) {
-        helpers[i].pool = pool;
-        helpers[i].worker = i + 1;
-        int result = start_helper(&helpers[i]);
+        pool->helpers[i].pool = pool;
+        pool->helpers[i].worker = i + 1;
+        int result = start_helper(&pool->helpers[i]);
         if (result != 0) {
             end_pool(ctx, pool, i);
             return bwi_fail(ctx, BW_RESOURCE_EXHAUSTED, "cannot start worker %d of %d: %s", i + 1, ctx->workers,
@@ -297,6 +358,7 @@ void bwi_pool_run(bw_context *ctx, int workers, bwi_work work, void *user)
     } else {
         pool->work = work;
         pool->user = user;
+        pool->runs++;
         for (int i = 0; i < workers - 1; i++) {
             ask(&pool->helpers[i]);
         }

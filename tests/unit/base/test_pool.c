@@ -5,8 +5,10 @@
 #include <dlfcn.h>
 #include <float.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <time.h>
 #include <cmocka.h>
@@ -92,6 +94,47 @@ static void test_many_runs(void **state)
     (void)state;
     check_runs(2, 10000);
     check_runs(4, 10000);
+}
+
+typedef struct crowd {
+    atomic_int caller_cpu, astray;
+    cpu_set_t allowed;
+} crowd;
+
+/* The helper goes to the caller's CPU, so that it begins the next run there, after it has looked whether it may still use all of them. */
+static void crowd_cpu(void *user, int worker)
+{
+    crowd *all = user;
+    if (worker == 0) {
+        atomic_store(&all->caller_cpu, sched_getcpu());
+        return;
+    }
+    cpu_set_t now, one;
+    assert_int_equal(sched_getaffinity(0, sizeof now, &now), 0);
+    if (!CPU_EQUAL(&now, &all->allowed)) {
+        atomic_fetch_add(&all->astray, 1);
+    }
+    CPU_ZERO(&one);
+    CPU_SET((size_t)atomic_load(&all->caller_cpu), &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    assert_int_equal(sched_setaffinity(0, sizeof now, &now), 0);
+}
+
+static void test_crowded_cpu(void **state)
+{
+    (void)state;
+    bw_context *ctx = faults_context(NULL, NULL, 2);
+    crowd all = {.caller_cpu = sched_getcpu()};
+    assert_int_equal(sched_getaffinity(0, sizeof all.allowed, &all.allowed), 0);
+    assert_int_equal(bwi_pool_open(ctx), BW_OK);
+    for (int i = 0; i < 200; i++) {
+        bwi_pool_run(ctx, 2, crowd_cpu, &all);
+    }
+    cpu_set_t after;
+    assert_int_equal(sched_getaffinity(0, sizeof after, &after), 0);
+    assert_true(CPU_EQUAL(&after, &all.allowed)); /* the caller never moves */
+    assert_int_equal(atomic_load(&all.astray), 0);
+    bw_close(ctx);
 }
 
 static void test_count_is_limited(void **state)
@@ -249,9 +292,11 @@ static void test_now(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_worker_once), cmocka_unit_test(test_many_runs),        cmocka_unit_test(test_count_is_limited),
-        cmocka_unit_test(test_delayed),          cmocka_unit_test(test_at_the_same_time), cmocka_unit_test(test_thread_state),
-        cmocka_unit_test(test_float_state),      cmocka_unit_test(test_refused_threads),  cmocka_unit_test(test_now),
+        cmocka_unit_test(test_crowded_cpu),     cmocka_unit_test(test_each_worker_once),
+        cmocka_unit_test(test_many_runs),       cmocka_unit_test(test_count_is_limited),
+        cmocka_unit_test(test_delayed),         cmocka_unit_test(test_at_the_same_time),
+        cmocka_unit_test(test_thread_state),    cmocka_unit_test(test_float_state),
+        cmocka_unit_test(test_refused_threads), cmocka_unit_test(test_now),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
