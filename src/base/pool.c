@@ -4,9 +4,9 @@
  * spinning one less than one, and then sleeps on a condition variable. There is no spinning while the process has
  * more workers than CPUs: it would take time from those that work.
  *
- * The kernel may wake a helper on the CPU where another worker runs, and leaves it there, since its caches are warm, though
- * another CPU is idle: steps of some 100 microseconds then take several times as long. So each worker notes on which CPU it begins a
- * run, and a helper that finds another one there moves to any other CPU that it may use.
+ * The kernel may wake a helper on the CPU where another worker runs, and leave it there, since its caches are warm, though another
+ * CPU is idle: steps of some 100 microseconds then take several times as long. So each worker notes on which CPU it begins a run,
+ * and a helper that finds another one there moves to any other CPU that it may use.
  *
  * No wake-up is lost: the waiter sets `asleep` and then looks at the number, the other side sets the number and then
  * looks at `asleep`, all in the one order of sequentially consistent atomics; so one of them sees the other. Signals
