@@ -6,6 +6,7 @@ that step and is raised by `fit`.
 
 from __future__ import annotations
 
+import ctypes
 import sys
 import warnings
 
@@ -84,6 +85,13 @@ def overrides(callback, name):
     return all(getattr(base, name, None) is not plain for base in _bases())
 
 
+def _last_value():
+    """bw_history_last without letting go of Python's lock, which a step would do for each column."""
+    function = ctypes.PyDLL(n.lib.path).bw_history_last
+    function.restype, function.argtypes = n.lib.bw_history_last.restype, n.lib.bw_history_last.argtypes
+    return function
+
+
 class Caller:
     """Calls callbacks from the library's two: after a step, and after an epoch.
 
@@ -98,7 +106,7 @@ class Caller:
         self.columns = None
         self.told = False
         self.last = None
-        self.last_value = n.lib.bw_history_last
+        self.last_value = _last_value()
         params = {"verbose": verbose, "epochs": epochs + initial_epoch, "steps": steps}
         self.called = {}
         for callback in self.callbacks:
