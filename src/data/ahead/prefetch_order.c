@@ -27,7 +27,9 @@ bool bwi_prefetch_order_begin(bwi_prefetch_order *order, const bwi_gather_schedu
     if (schedule->first == 0) {
         order->ahead = 0;
     }
-    order->size = end < order->count || schedule->first == 0 ? schedule->count : order->size;
+    if (end < order->count || schedule->first == 0 || order->size == 0) { /* what is resumed may begin with an epoch's last piece */
+        order->size = schedule->count;
+    }
     if (!expected || !is_before(order, schedule)) {
         order->schedule = *schedule;
         order->open = true;

@@ -358,13 +358,35 @@ static void test_course(void **state)
     }
 }
 
+/* A training that is resumed may begin with the last piece of an epoch; the next epoch follows. */
+static void test_begins_with_the_last_piece(void **state)
+{
+    (void)state;
+    bwi_prefetch_order order = {.count = 10, .step = 1};
+    bwi_gather_schedule schedule = {.first = 7, .count = 3, .epoch = 4, .tile = 4, .lanes = 1, .workers = 1};
+    bwi_prefetch_order_begin(&order, &schedule);
+    for (int64_t k = 0; k < 6; k++) {
+        int epoch;
+        int64_t position;
+        assert_true(bwi_prefetch_order_peek(&order, &epoch, &position));
+        assert_int_equal(epoch, k < 3 ? 4 : 5);
+        assert_int_equal(position, k < 3 ? 7 + k : k - 3);
+        bwi_prefetch_order_next(&order);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_course),     cmocka_unit_test(test_values),
-        cmocka_unit_test(test_jumps),      cmocka_unit_test(test_failure),
-        cmocka_unit_test(test_stall),      cmocka_unit_test(test_cancel),
-        cmocka_unit_test(test_start_stop), cmocka_unit_test(test_allocation_fails),
+        cmocka_unit_test(test_course),
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_jumps),
+        cmocka_unit_test(test_failure),
+        cmocka_unit_test(test_stall),
+        cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_start_stop),
+        cmocka_unit_test(test_allocation_fails),
+        cmocka_unit_test(test_begins_with_the_last_piece),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
