@@ -129,12 +129,34 @@ foreach(source IN LISTS test_sources)
     endif()
 endforeach()
 
-# The portable kernels under valgrind, which sees values that nobody set; those of a family whose test takes seconds there.
+# A library that makes calls of the whole process fail, for the tests of what is below the library. Sanitizers have allocators of their own.
+if(CMOCKA_FOUND AND NOT BW_SANITIZE)
+    add_library(fault_shim MODULE tests/fault/shim.c)
+    target_include_directories(fault_shim PRIVATE tests)
+    target_compile_definitions(fault_shim PRIVATE _GNU_SOURCE)
+    target_link_libraries(fault_shim PRIVATE ${CMAKE_DL_LIBS})
+    add_dependencies(test_fault_dependencies fault_shim)
+    target_compile_definitions(test_fault_dependencies PRIVATE BW_TEST_SHIM="$<TARGET_FILE:fault_shim>")
+    list(APPEND test_environment BW_TEST_SHIM=$<TARGET_FILE:fault_shim>)
+endif()
+
+# The portable kernels under valgrind, which sees values that nobody set: those of a family whose test takes seconds there, and with
+# BW_SOAK all of them.
 find_program(VALGRIND valgrind)
 if(VALGRIND AND CMOCKA_FOUND AND NOT BW_SANITIZE)
-    bw_add_test(NAME unit/kernel/softmax/valgrind
-        COMMAND ${VALGRIND} -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite $<TARGET_FILE:test_unit_kernel_softmax>
-        LABELS unit ENVIRONMENT BATCHWISE_ISA=portable)
+    foreach(target IN LISTS targets_unit)
+        string(REGEX REPLACE "^test_unit_kernel_" "" family ${target})
+        if(family STREQUAL "softmax")
+            set(labels unit)
+        elseif(BW_SOAK AND NOT family STREQUAL target)
+            set(labels soak)
+        else()
+            continue()
+        endif()
+        bw_add_test(NAME unit/kernel/${family}/valgrind
+            COMMAND ${VALGRIND} -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite $<TARGET_FILE:${target}>
+            LABELS ${labels} ENVIRONMENT BATCHWISE_ISA=portable)
+    endforeach()
 endif()
 
 # Any number of workers gives the same hashes.

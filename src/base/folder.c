@@ -80,13 +80,19 @@ static int stop_at_first(void *user, const char *name, bw_entry entry)
     return 1;
 }
 
-bool bwi_folder_is(bw_context *ctx, const char *path)
+/* Negative: an error number, -ENOTDIR if it is something else than a folder. */
+static int look_into(bw_context *ctx, const char *path)
 {
     int result;
     do {
         result = ctx->io.list(ctx->io.user, path, stop_at_first, NULL);
     } while (result == -EINTR);
-    return result >= 0;
+    return result;
+}
+
+bool bwi_folder_is(bw_context *ctx, const char *path)
+{
+    return look_into(ctx, path) >= 0;
 }
 
 /* A parent that exists is no failure, whoever made it; whether the last one is a folder shows when it is listed. */
@@ -120,9 +126,7 @@ bw_status bwi_folder_make(bw_context *ctx, const char *path)
     }
     int result = ctx->io.make_folder ? make_each(ctx, copy) : -ENOENT;
     bwi_release(ctx, copy);
-    if (result >= 0 && !bwi_folder_is(ctx, path)) {
-        result = -ENOTDIR;
-    }
+    result = result >= 0 ? look_into(ctx, path) : result;
     return result >= 0 ? BW_OK
                        : bwi_fail_at(ctx, bwi_errno_status(-result), bwi_in_file(path), "cannot make the folder %s: %s", path,
                                      bwi_errno_text(-result));

@@ -5,6 +5,7 @@
 #include "cli/page.h"
 #include "cli/report.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -112,7 +113,22 @@ void cli_run_close(void)
     }
 }
 
-/* A killed run leaves the lock file and some of its files; nothing else may be overwritten. Returns false after a message. */
+/* Whether a name is that of a file that a killed process was writing: history.json.1234.tmp, model.keras.1234-5.tmp. */
+static bool is_unfinished(const char *name)
+{
+    size_t length = strlen(name), tail = strlen(".tmp");
+    if (length <= tail || strcmp(name + length - tail, ".tmp") != 0) {
+        return false;
+    }
+    size_t end = length - tail, at = end;
+    while (at > 0 && (isdigit((unsigned char)name[at - 1]) || name[at - 1] == '-')) {
+        at--;
+    }
+    return at < end && at > 1 && name[at - 1] == '.';
+}
+
+/* A killed run leaves the lock file, some of its files, and one that it had not finished, which goes now that the folder is locked;
+ * nothing else may be overwritten. Returns false after a message. */
 static bool check_content(const char *folder, bool replace)
 {
     char other[256] = "";
@@ -121,7 +137,9 @@ static bool check_content(const char *folder, bool replace)
     for (const struct dirent *entry = names ? readdir(names) : NULL; entry; entry = readdir(names)) {
         const char *name = entry->d_name;
         bool own = strcmp(name, lock_name) == 0 || (replace && strcmp(name, "checkpoints") == 0);
-        if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && !own) {
+        if (is_unfinished(name)) {
+            (void)unlinkat(dirfd(names), name, 0);
+        } else if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && !own) {
             complete = complete || strcmp(name, "run.json") == 0;
             snprintf(other, sizeof other, "%s", name);
         }

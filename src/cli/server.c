@@ -379,6 +379,10 @@ int cli_server_start(int port)
         return 0;
     }
     cli_server_publish(nothing, strlen(nothing), false);
+    if (!server.newest) { /* requests expect one */
+        cli_fail("no memory for a server");
+        return 0;
+    }
     pthread_mutex_lock(&server.lock);
     errno = 0;
     server.daemon = MHD_start_daemon(

@@ -5,6 +5,7 @@
  */
 #include "format/format.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <string.h>
 
@@ -61,8 +62,9 @@ bw_status bwi_json_parse(bw_context *ctx, bwi_json **json, const void *text, siz
     if (status != BW_OK) {
         return status;
     }
+    errno = 0; /* jansson takes most of its failures to allocate for errors of the text */
     json_t *made = json_loadb(text, size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
-    if (!made && json_error_code(&error) == json_error_out_of_memory) {
+    if (!made && (json_error_code(&error) == json_error_out_of_memory || errno == ENOMEM)) {
         return bwi_fail_file(ctx, BW_RESOURCE_EXHAUSTED, where, "no memory for its JSON");
     }
     if (!made) {

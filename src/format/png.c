@@ -57,7 +57,11 @@ static void on_read(png_struct *png, unsigned char *to, size_t size)
 static void *allocate(png_struct *png, png_alloc_size_t bytes)
 {
     reading *r = png_get_mem_ptr(png);
-    return bwi_try_allocate(r->ctx, bytes, 1);
+    void *memory = bwi_try_allocate(r->ctx, bytes, 1);
+    if (!memory) { /* what libpng then says of the file is not the reason */
+        r->status = bwi_image_fail(r->error, BW_RESOURCE_EXHAUSTED, "no memory to decode it");
+    }
+    return memory;
 }
 
 static void release(png_struct *png, void *memory)

@@ -6,6 +6,7 @@
  */
 #include "format/internal.h"
 
+#include <errno.h>
 #include <string.h>
 #include <zip.h>
 
@@ -154,17 +155,21 @@ static const unsigned char *find_bytes(const bwi_bytes *file, int64_t index, siz
 
 /* ---- libzip ---- */
 
+/* libzip has no code for some of its failures to allocate, and takes others for damage; errno, which is 0 before each call,
+ * tells. */
 static bw_status fail_error(bw_context *ctx, const char *path, const char *member, zip_error_t *error)
 {
     char quoted[BWI_QUOTE_SIZE];
     int code = zip_error_code_zip(error);
-    bw_status status = code == ZIP_ER_MEMORY ? BW_RESOURCE_EXHAUSTED : BW_DATA_LOSS;
+    if (code == ZIP_ER_MEMORY || code == ZIP_ER_OK || errno == ENOMEM) {
+        return bwi_fail_file(ctx, BW_RESOURCE_EXHAUSTED, path, "no memory to unpack it");
+    }
     if (!member) {
-        return bwi_fail_file(ctx, status, path, "%s",
+        return bwi_fail_file(ctx, BW_DATA_LOSS, path, "%s",
                              code == ZIP_ER_NOZIP ? "is not a zip file, or was truncated" : zip_error_strerror(error));
     }
     bwi_quote(quoted, member, strlen(member));
-    return bwi_fail_file(ctx, status, path, "member %s is damaged: %s", quoted, zip_error_strerror(error));
+    return bwi_fail_file(ctx, BW_DATA_LOSS, path, "member %s is damaged: %s", quoted, zip_error_strerror(error));
 }
 
 /* Bytes in the file cannot belong to two members: otherwise a small file could unpack to any size. */
@@ -199,6 +204,7 @@ bw_status bwi_zip_open(bw_context *ctx, bwi_zip **zip, const bwi_bytes *file, co
     *made = (bwi_zip){.ctx = ctx, .file = *file, .path = path};
     zip_error_t error;
     zip_error_init(&error);
+    errno = 0;
     zip_source_t *source = zip_source_buffer_create(file->data, file->size, 0, &error);
     if (source) {
         made->archive = zip_open_from_source(source, ZIP_RDONLY, &error);
@@ -277,6 +283,7 @@ bw_status bwi_zip_member_at(bwi_zip *zip, int64_t index, bwi_zip_member *member)
 bw_status bwi_zip_begin(bwi_zip *zip, int64_t index)
 {
     drop_member(zip);
+    errno = 0;
     zip->member = zip_fopen_index(zip->archive, (zip_uint64_t)index, 0);
     zip->index = index;
     return zip->member ? BW_OK : fail_error(zip->ctx, zip->path, bwi_zip_name(zip, index), zip_get_error(zip->archive));
@@ -294,6 +301,7 @@ bw_status bwi_zip_read(bwi_zip *zip, void *to, size_t size)
 {
     unsigned char *at = to;
     while (size > 0) {
+        errno = 0;
         zip_int64_t count = zip_fread(zip->member, at, size);
         if (count < 0) {
             return fail_error(zip->ctx, zip->path, bwi_zip_name(zip, zip->index), zip_file_get_error(zip->member));
@@ -311,6 +319,7 @@ bw_status bwi_zip_end(bwi_zip *zip)
 {
     unsigned char byte;
     bw_status status = BW_OK;
+    errno = 0;
     zip_int64_t count = zip_fread(zip->member, &byte, 1); /* libzip checks the sum when it meets the end */
     if (count < 0) {
         status = fail_error(zip->ctx, zip->path, bwi_zip_name(zip, zip->index), zip_file_get_error(zip->member));

@@ -3,12 +3,22 @@
  */
 #include "kernel/onednn/convolution.h"
 
+/* oneDNN ends the process when it gets no memory for its own objects and code, which are far smaller than this. */
+enum { ROOM = 16 << 20 };
+
 bw_status bwi_conv_fail(bw_context *ctx, const bwi_conv_shape *s, dnnl_status_t status)
 {
     return bwi_fail(ctx, status == dnnl_out_of_memory ? BW_RESOURCE_EXHAUSTED : BW_INTERNAL,
                     "convolution of %lld samples (%lld, %lld, %lld) to (%lld, %lld, %lld) with kernel (%lld, %lld): oneDNN says %s",
                     (long long)s->n, (long long)s->ih, (long long)s->iw, (long long)s->ic, (long long)s->oh, (long long)s->ow,
                     (long long)s->oc, (long long)s->kh, (long long)s->kw, dnnl_status2str(status));
+}
+
+bw_status bwi_conv_check_room(bw_context *ctx)
+{
+    return bwi_system_has_room(ROOM)
+               ? BW_OK
+               : bwi_fail(ctx, BW_RESOURCE_EXHAUSTED, "a convolution: oneDNN needs %d MiB of memory to be made", ROOM >> 20);
 }
 
 /* Whether the output extent follows from the others: the last window ends within the padded input. */
@@ -120,6 +130,10 @@ static dnnl_status_t take_stages(bwi_conv *conv, bwi_conv_choice *choice)
  * each layer. */
 static bw_status choose_and_compile(bw_context *ctx, bwi_conv *conv, const bwi_conv *like)
 {
+    bw_status room = bwi_conv_check_room(ctx);
+    if (room != BW_OK) {
+        return room;
+    }
     dnnl_status_t chosen = bwi_dnnl_library_of()->status;
     if (chosen != dnnl_success) {
         return bwi_conv_fail(ctx, &conv->shape, chosen);

@@ -189,6 +189,10 @@ bw_status bwi_conv_bind(bw_context *ctx, bwi_conv_run **run, const bwi_conv *con
         (conv->stages[pass].scratch_bytes > 0 && !memory->scratch)) {
         return bwi_fail(ctx, BW_INTERNAL, "convolution: a pass is bound without one of its addresses");
     }
+    bw_status status = bwi_conv_check_room(ctx);
+    if (status != BW_OK) {
+        return status;
+    }
     size_t calls = most_calls(conv);
     bwi_conv_run *made = bwi_allocate(ctx, 1, run_size(calls));
     if (!made) {
@@ -196,10 +200,10 @@ bw_status bwi_conv_bind(bw_context *ctx, bwi_conv_run **run, const bwi_conv *con
     }
     made->ctx = ctx;
     made->memories = (dnnl_memory_t *)(void *)(made->calls + calls);
-    dnnl_status_t status = prepare(made, conv, pass, memory);
-    if (status != dnnl_success) {
+    dnnl_status_t prepared = prepare(made, conv, pass, memory);
+    if (prepared != dnnl_success) {
         bwi_conv_run_free(made);
-        return bwi_conv_fail(ctx, &conv->shape, status);
+        return bwi_conv_fail(ctx, &conv->shape, prepared);
     }
     *run = made;
     return BW_OK;
