@@ -11,18 +11,9 @@
 /* What one file of at most FUZZ_LARGEST bytes may make the library take from its allocator at a time. */
 #define FUZZ_MEMORY ((size_t)64 << 20)
 #define FUZZ_LARGEST ((size_t)1 << 20)
-/* Seconds of the processor's time for one file, so that a machine that does other things, too, is no failure; sanitizers take
- * several times as long. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define FUZZ_SECONDS 5.0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define FUZZ_SECONDS 5.0
-#endif
-#endif
-#ifndef FUZZ_SECONDS
+/* Seconds of the processor's time for one file, with sanitizers, too. It is not the clock's, so that a machine that does other things
+ * is no failure. */
 #define FUZZ_SECONDS 1.0
-#endif
 
 typedef struct fuzz_target fuzz_target;
 

@@ -29,8 +29,8 @@ for target in "${targets[@]}"; do
     done
     dictionary=tests/fuzz/$target.dict
     log=$folder/fuzz/$target.log
-    # A file has a second of the processor's time, five with sanitizers (fuzz.h); the limit here is for those that never end.
-    if "$fuzz" --target="$target" -max_total_time="$seconds" -timeout=25 -malloc_limit_mb=64 -rss_limit_mb=1024 -max_len=65536 \
+    # A file has a second of the processor's time (fuzz.h); the limit here, of the clock, is for those that never end.
+    if "$fuzz" --target="$target" -max_total_time="$seconds" -timeout=60 -malloc_limit_mb=64 -rss_limit_mb=1024 -max_len=65536 \
         ${FUZZ_OPTIONS:-} $([ ! -f "$dictionary" ] || echo "-dict=$dictionary") \
         -print_final_stats=1 -artifact_prefix="$folder/fuzz/failed/$target-" "$corpus" >"$log" 2>&1; then
         printf '%-12s %s runs, %s files\n' "$target" "$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")" \
