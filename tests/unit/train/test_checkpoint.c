@@ -32,6 +32,8 @@ typedef struct trial {
     int64_t kill_at, cancel_at; /* after this update, from 1; 0: never */
     int64_t tile;
     size_t memory;
+    const char *augment; /* changes of samples as images of 2 by 3 */
+    bool words;          /* samples are texts */
 } trial;
 
 typedef struct outcome {
@@ -42,9 +44,14 @@ typedef struct outcome {
     char message[1024], log[4096];
 } outcome;
 
+static bw_text texts[SAMPLES];
+
 static void make_samples(void)
 {
+    static const char *const some[] = {"the quick fox", "a lazy dog", "quick dog", "the lazy fox jumps", "jumps"};
     for (int i = 0; i < SAMPLES; i++) {
+        const char *text = some[i * 3 % 5];
+        texts[i] = (bw_text){text, (int64_t)strlen(text)};
         y[i] = (i * 7) % CLASSES;
         for (int k = 0; k < WIDTH; k++) {
             x[i][k] = (float)((i * 31 + k * 17) % 23) / 23 + (k == y[i] ? 0.5F : 0);
@@ -100,8 +107,11 @@ static uint64_t hash_of(bw_model *model, const bw_history *history)
 static void fit_in(bw_context *ctx, outcome *o, const trial *t)
 {
     bw_array inputs = {.data = x, .dtype = BW_F32, .ndim = 2, .shape = {SAMPLES, WIDTH}};
+    bw_array images = {.data = x, .dtype = BW_F32, .ndim = 4, .shape = {SAMPLES, 2, 3, 1}};
+    bw_array words = {.data = texts, .dtype = BW_TEXT, .ndim = 2, .shape = {SAMPLES, 1}};
     bw_array targets = {.data = y, .dtype = BW_I32, .ndim = 1, .shape = {SAMPLES}};
-    bw_dataset *data = bw_from_arrays(ctx, &inputs, &targets, NULL);
+    bw_dataset *data = bw_from_arrays(ctx, t->words ? &words : t->augment ? &images : &inputs, &targets, NULL);
+    data = t->augment ? bw_augment(data, t->augment, t->seed) : data;
     data = t->shuffled ? bw_shuffle(data, t->seed) : data;
     bw_model *model = bw_model_parse(ctx, t->model);
     bw_fit_options options = BW_FIT_OPTIONS_DEFAULT;
@@ -201,6 +211,41 @@ static const trial trials[] = {
      .epochs = 6,
      .split = 0.2,
      .plateau = "factor=0.5,patience=1,monitor=loss,min_delta=1"},
+    {.model = "reshape(2,3,1) random_flip(horizontal) random_translation(0.3,0.3) random_contrast(0.4) flatten dense(3,softmax)",
+     .optimizer = "lamb(lr=0.01)",
+     .every = "3",
+     .epochs = 2,
+     .accumulate = 2,
+     .sizes = "9",
+     .shuffled = true},
+    {.model = "flatten dense(6,relu,kernel_constraint=max_norm(1)) dropout(0.4) dense(3,softmax)",
+     .optimizer = "ftrl(lr=0.1)",
+     .every = "2",
+     .epochs = 2,
+     .sizes = "13",
+     .split = 0.2,
+     .augment = "flip,shift=0.4,brightness=0.2,noise=0.1",
+     .shuffled = true,
+     .seed = 6},
+    {.model = "dense(5,relu,kernel_constraint=unit_norm) dense(3,softmax,bias_constraint=non_neg)",
+     .optimizer = "adafactor(lr=0.05)",
+     .every = "3",
+     .epochs = 2,
+     .sizes = "13"},
+    {.model = "dense(6,tanh) dense(5,relu) dense(3,softmax)",
+     .optimizer = "muon(lr=0.02)",
+     .every = "2",
+     .epochs = 2,
+     .sizes = "13",
+     .shuffled = true},
+    {.model = "text_vectorization(max_tokens=9,output_sequence_length=4) embedding(9,3) global_avgpool1d dense(3,softmax)",
+     .optimizer = "adam",
+     .every = "2",
+     .epochs = 2,
+     .sizes = "13",
+     .split = 0.2,
+     .words = true,
+     .shuffled = true},
 };
 
 /* ---- Tests ---- */
