@@ -424,6 +424,20 @@ char *bwi_format_shape(char *buffer, int ndim, const int64_t *shape);
  * SIZE_MAX): the last name of a list for which this is true is the one that was probably meant (nearest.c). */
 bool bwi_nearer(size_t *least, const char *word, size_t size, const char *name);
 
+/* For messages that refuse a word: the names that there are, and the one that is nearest to it. */
+typedef struct bwi_known {
+    const char *word;
+    size_t size, least;
+    char nearest[64]; /* empty: none is similar */
+    bwi_text list;
+} bwi_known;
+
+bwi_known bwi_known_begin(bw_context *ctx, const char *word, size_t size);
+/* Adds a thing with one or several names, which blanks separate: the first is listed, any may be the one that was meant. */
+void bwi_known_add(bwi_known *known, const char *names);
+/* "did you mean 'adam'?" or "there are sgd, adam"; lives until the list is freed. */
+const char *bwi_known_hint(bwi_known *known);
+
 /* ---- State (state.c): every value that must survive a kill, by name ---- */
 
 /* A value lives where `data` points, or behind get and set when it is stored in another form. */

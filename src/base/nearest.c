@@ -1,6 +1,7 @@
-/* The name that a mistyped word probably means: messages that refuse a name suggest it. Allocates nothing. */
+/* The name that a mistyped word probably means: messages that refuse a name suggest it, or list all. */
 #include "base/base.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { WORD = 64 };
@@ -51,4 +52,32 @@ bool bwi_nearer(size_t *least, const char *word, size_t size, const char *name)
     }
     *least = away;
     return true;
+}
+
+bwi_known bwi_known_begin(bw_context *ctx, const char *word, size_t size)
+{
+    return (bwi_known){.word = word, .size = size, .least = SIZE_MAX, .list = {.ctx = ctx}};
+}
+
+void bwi_known_add(bwi_known *known, const char *names)
+{
+    bwi_text_add(&known->list, "%s%.*s", known->list.length ? ", " : "there are ", (int)strcspn(names, " "), names);
+    for (const char *name = names; *name; name += strspn(name, " ")) {
+        char one[sizeof known->nearest];
+        size_t length = strcspn(name, " ");
+        snprintf(one, sizeof one, "%.*s", (int)length, name);
+        if (bwi_nearer(&known->least, known->word, known->size, one)) {
+            memcpy(known->nearest, one, sizeof one);
+        }
+        name += length;
+    }
+}
+
+const char *bwi_known_hint(bwi_known *known)
+{
+    if (known->nearest[0]) {
+        known->list.length = 0;
+        bwi_text_add(&known->list, "did you mean '%s'?", known->nearest);
+    }
+    return known->list.bytes ? known->list.bytes : "";
 }

@@ -368,6 +368,43 @@ const char *cli_nearest(const char *word, const char *const *names, size_t count
     return nearest;
 }
 
+/* What Keras and other tools call an option of ours. */
+static const struct {
+    const char *theirs, *ours;
+} elsewhere[] = {{"batch-size", "batch"},
+                 {"learning-rate", "lr"},
+                 {"validation-data", "validation"},
+                 {"patience", "early-stop"},
+                 {"image-size", "input"},
+                 {"img-size", "input"},
+                 {"size", "input"},
+                 {"callbacks", "early-stop"},
+                 {"out-model", "save-model"},
+                 {"threads", "workers"},
+                 {"jobs", "workers"},
+                 {"labels", "target"},
+                 {"label", "target"},
+                 {"delimiter", "separator"},
+                 {"sep", "separator"},
+                 {"normalize", "normalise"},
+                 {"standardize", "standardise"},
+                 {"checkpoint", "checkpoint-every"},
+                 {"verbose", "log-steps"}};
+
+/* Returns NULL if it is no such word, or the command lacks the option. */
+static const char *option_for(const cli_usage *usage, const char *word)
+{
+    for (size_t i = 0; i < sizeof elsewhere / sizeof elsewhere[0]; i++) {
+        bool same = strcmp(elsewhere[i].theirs, word) == 0;
+        for (const cli_option *option = usage->options; same && option->name; option++) {
+            if (strcmp(option->name, elsewhere[i].ours) == 0) {
+                return option->name;
+            }
+        }
+    }
+    return NULL;
+}
+
 /* The most similar option of the table is suggested. */
 static void report_unknown(const cli_usage *usage, const char *argument, size_t length)
 {
@@ -380,7 +417,11 @@ static void report_unknown(const cli_usage *usage, const char *argument, size_t 
     if (length - dashes <= WORD) {
         memcpy(word, argument + dashes, length - dashes);
         word[length - dashes] = 0;
-        nearest = cli_nearest(word, &usage->options[0].name, count, sizeof usage->options[0]);
+        for (char *c = word; *c; c++) {
+            *c = *c == '_' ? '-' : *c;
+        }
+        nearest = option_for(usage, word);
+        nearest = nearest ? nearest : cli_nearest(word, &usage->options[0].name, count, sizeof usage->options[0]);
     }
     if (nearest) {
         cli_mistake(usage->command, "unknown option '%.*s'; did you mean '--%s'?", (int)length, argument, nearest);

@@ -5,6 +5,7 @@
  */
 #include "data/ahead/ahead.h"
 
+#include <math.h>
 #include <string.h>
 
 bwi_destination bwi_host_destination(void *data, bw_dtype dtype, int64_t values)
@@ -18,6 +19,27 @@ bw_status bwi_gather_fail(const bw_dataset *dataset, int field, int64_t number, 
     static const char *const roles[] = {"input", "target", "weight"};
     return bwi_sample_error(dataset, number, error, BW_INVALID_ARGUMENT, "its %s cannot be read as %s",
                             roles[dataset->columns[field].field.role], bwi_dtype_name(to->dtype));
+}
+
+/* A target that is no class number is shown, as far as the first few values of its sample tell. `row` is its place in `rows`. */
+static bw_status fail_number(const bw_dataset *dataset, const bwi_host_rows *rows, int64_t row, int field, int64_t number,
+                             const bwi_destination *to, char *error)
+{
+    enum { SHOWN = 16 };
+    float values[SHOWN];
+    bool target = to->dtype == BW_I32 && dataset->columns[field].field.role == BWI_ROLE_TARGET && rows->values <= SHOWN;
+    bwi_destination host = bwi_host_destination(values, BW_F32, rows->values);
+    if (!target || host.kernels->rows(rows, &row, 1, &host) != BWI_GATHERED) {
+        return bwi_gather_fail(dataset, field, number, to, error);
+    }
+    int64_t at = 0;
+    while (at + 1 < rows->values && values[at] == rintf(values[at])) {
+        at++;
+    }
+    return bwi_sample_error(dataset, number, error, BW_INVALID_ARGUMENT,
+                            "its target cannot be read as int32: it is %.9g, and class numbers are whole; for other numbers use a "
+                            "loss such as mean_squared_error",
+                            (double)values[at]);
 }
 
 /* Texts are no numbers, and never get into a tile: their addresses and sizes are copied, as int32, to host memory. */
@@ -46,8 +68,11 @@ bw_status bwi_rows_gather(const bw_dataset *dataset, const bwi_host_rows *rows, 
     if (result == BWI_GATHERED) {
         return BW_OK;
     }
-    return result < 0 ? BW_INVALID_ARGUMENT
-                      : bwi_gather_fail(dataset, demand->field, demand->numbers[result], demand->to, demand->error);
+    if (result < 0) {
+        return BW_INVALID_ARGUMENT;
+    }
+    int64_t number = demand->numbers[result];
+    return fail_number(dataset, rows, number, demand->field, number, demand->to, demand->error);
 }
 
 /* ---- Samples that are made ---- */
@@ -67,7 +92,7 @@ static bw_status put(const bw_dataset *content, int field, bw_dtype dtype, doubl
     if (result == BWI_GATHERED) {
         return BW_OK;
     }
-    return result < 0 ? BW_INVALID_ARGUMENT : bwi_gather_fail(content, field, number, to, error);
+    return result < 0 ? BW_INVALID_ARGUMENT : fail_number(content, &rows, 0, field, number, to, error);
 }
 
 bw_status bwi_made_put(const bw_dataset *content, int field, const void *values, int64_t number, const bwi_destination *to,

@@ -115,6 +115,18 @@ static bw_node *add_called(bwi_graph *graph, const char *layer, bw_node *node, c
     return node;
 }
 
+static bw_node *refuse(const bwi_graph *graph, const char *layer, const char *activation)
+{
+    bwi_known known = bwi_known_begin(graph->ctx, activation, strlen(activation));
+    for (size_t i = 0; i < BWI_COUNT(activations); i++) {
+        bwi_known_add(&known, activations[i].name);
+    }
+    bw_node *none = bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: there is no activation '%s'; %s", layer, activation,
+                                   bwi_known_hint(&known));
+    bwi_text_free(&known.list);
+    return none;
+}
+
 bw_node *bwi_activation_add(bwi_graph *graph, const char *layer, bw_node *node, const char *activation)
 {
     if (!node) {
@@ -123,7 +135,6 @@ bw_node *bwi_activation_add(bwi_graph *graph, const char *layer, bw_node *node, 
     if (strchr(activation, '(')) {
         return add_called(graph, layer, node, activation);
     }
-    char known[512] = "";
     for (size_t i = 0; i < BWI_COUNT(activations); i++) {
         const activation_row *row = &activations[i];
         if (strcmp(activation, row->name) == 0 && row->build) {
@@ -132,11 +143,8 @@ bw_node *bwi_activation_add(bwi_graph *graph, const char *layer, bw_node *node, 
         if (strcmp(activation, row->name) == 0) {
             return row->op ? add(graph, layer, node, row->op, row->bare ? NULL : &row->attributes) : node;
         }
-        size_t n = strlen(known);
-        snprintf(known + n, sizeof known - n, "%s%s", i ? ", " : "", row->name);
     }
-    return bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: there is no activation '%s'; there are %s", layer, activation,
-                          known);
+    return refuse(graph, layer, activation);
 }
 
 /* The identity and ReLU are formulas with parameters, too. */
@@ -162,7 +170,7 @@ bool bwi_activation_of_cell(bwi_graph *graph, const char *layer, const char *act
         }
         return true;
     }
-    bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: there is no activation '%s'", layer, activation);
+    refuse(graph, layer, activation);
     return false;
 }
 

@@ -59,8 +59,9 @@ static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *const *
                               (long long)a.ghost);
     }
     if (x->shape.ndim < 1) {
-        return bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT,
-                              "layer %s: expected at least one axis, got a single number per sample", layer->name);
+        return bwi_fail_build(
+            graph->ctx, BW_INVALID_ARGUMENT,
+            "layer %s: expected at least one axis, got a single number per sample; one input each is shape (n, 1)", layer->name);
     }
     if (!bwi_layer_axis(graph, layer, AXIS, v[AXIS].integer, x->shape.ndim, &axis)) {
         return NULL;

@@ -18,8 +18,9 @@ static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *const *
     (void)input_count;
     bw_node *x = inputs[0];
     if (x->shape.ndim < 1) {
-        return bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT,
-                              "layer %s: expected at least one axis, got a single number per sample", layer->name);
+        return bwi_fail_build(
+            graph->ctx, BW_INVALID_ARGUMENT,
+            "layer %s: expected at least one axis, got a single number per sample; one input each is shape (n, 1)", layer->name);
     }
     bwi_dense_attributes a = {.units = layer->values[UNITS].integer};
     int64_t in = x->shape.extent[x->shape.ndim - 1];

@@ -26,13 +26,13 @@ double bwi_optimizer_rate(const bwi_optimizer *o)
 
 static bw_status refuse(bw_context *ctx, const bwi_term *term)
 {
-    bwi_text known = {.ctx = ctx};
+    bwi_known known = bwi_known_begin(ctx, term->text, (size_t)term->length);
     for (int i = 0; bwi_optimizer_rows[i]; i++) {
-        bwi_text_add(&known, "%s%s", i ? ", " : "", bwi_optimizer_rows[i]->name);
+        bwi_known_add(&known, bwi_optimizer_rows[i]->name);
     }
-    bw_status status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "optimizer: there is no '%.*s'; there are %s", term->length, term->text,
-                                known.bytes ? known.bytes : "");
-    bwi_text_free(&known);
+    bw_status status =
+        bwi_fail(ctx, BW_INVALID_ARGUMENT, "optimizer: there is no '%.*s'; %s", term->length, term->text, bwi_known_hint(&known));
+    bwi_text_free(&known.list);
     return status;
 }
 

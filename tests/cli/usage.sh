@@ -15,6 +15,11 @@ t() {
 }
 t "unknown option '--epoch'; did you mean '--epochs'?" --epoch 3
 t "unknown option '--bacth'; did you mean '--batch'?" --bacth=3
+t "unknown option '--batch-size'; did you mean '--batch'?" --batch-size 3
+t "unknown option '--batch_size'; did you mean '--batch'?" --batch_size 3
+t "unknown option '--learning-rate'; did you mean '--lr'?" --learning-rate 0.1
+t "unknown option '--validation-data'; did you mean '--validation'?" --validation-data x
+t "unknown option '--patience'; did you mean '--early-stop'?" --patience 3
 t "unknown option '-epochs'; did you mean '--epochs'?" -epochs 3
 t "unexpected argument 'extra'" --quiet extra
 t "--data: a name with a comma cannot be in a list, found 'a,b.npz'; give its folder, or rename it" a,b.npz

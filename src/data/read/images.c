@@ -110,6 +110,7 @@ typedef struct listing {
     bwi_names classes;
     bool flat;              /* there are no targets: images in one folder, or a list of them */
     int64_t ignored, loose; /* files in class folders that are not images; images beside the class folders */
+    int64_t deeper;         /* folders in class folders */
 } listing;
 
 static bool is_picture(const char *name)
@@ -179,6 +180,7 @@ static bw_status list_class(listing *l, const char *folder, int label)
         }
         if (!is_picture(name) || names.name[i].entry == BW_ENTRY_FOLDER || names.name[i].entry == BW_ENTRY_OTHER) {
             l->ignored++;
+            l->deeper += names.name[i].entry == BW_ENTRY_FOLDER;
         } else if (names.name[i].entry == BW_ENTRY_LINK) {
             status = fail_link(l, folder, name);
         } else {
@@ -257,8 +259,11 @@ static bw_status list_classes(listing *l)
         }
     }
     if (status == BW_OK && l->state->count == 0) {
-        return bwi_fail(l->ctx, BW_NOT_FOUND, "%s: no PNG or JPEG images in its %lld class folders", l->path,
-                        (long long)l->classes.count);
+        const char *first = l->classes.text + l->classes.name[0].at;
+        return bwi_fail(l->ctx, BW_NOT_FOUND, "%s: no PNG or JPEG images in its %lld class folder%s%s%s%s%s", l->path,
+                        (long long)l->classes.count, l->classes.count == 1 ? "" : "s",
+                        l->deeper ? ", holding folders; name the folder that holds the class folders, such as " : "",
+                        l->deeper ? l->path : "", l->deeper ? "/" : "", l->deeper ? first : "");
     }
     return status;
 }
@@ -321,6 +326,9 @@ static bw_status choose_size(listing *l, const bw_read_options *options)
     size_t bytes = 0;
     path_of(state, 0, path);
     status = look_at_first(l, path, &first, &bytes, what);
+    if (status == BW_NOT_FOUND) {
+        return bwi_fail_file(l->ctx, status, path, "not found: there is no such file or folder");
+    }
     if (!asked && status != BW_OK) {
         return bwi_fail(l->ctx, status, "%s: %s", path, what);
     }
@@ -383,8 +391,12 @@ static void tell_count(const listing *l)
         bwi_log(l->ctx, BW_LOG_INFO, "%s: %lld image%s without class folders, so without targets", l->path,
                 (long long)l->state->count, l->state->count == 1 ? "" : "s");
     } else {
-        bwi_log(l->ctx, BW_LOG_INFO, "%s: %lld images of %lld classes", l->path, (long long)l->state->count,
-                (long long)l->classes.count);
+        bwi_log(l->ctx, BW_LOG_INFO, "%s: %lld image%s of %lld class%s", l->path, (long long)l->state->count,
+                l->state->count == 1 ? "" : "s", (long long)l->classes.count, l->classes.count == 1 ? "" : "es");
+        if (l->classes.count == 1 && !l->like) {
+            bwi_log(l->ctx, BW_LOG_WARNING, "%s: there is one class folder, '%s', so that a classifier has nothing to tell apart",
+                    l->path, l->classes.text + l->classes.name[0].at);
+        }
     }
 }
 
@@ -407,9 +419,9 @@ static bw_status read_all(listing *l, const char *const *paths, int count, const
     tell_count(l);
     if (l->ignored + l->loose > 0 && !l->flat) {
         bwi_log(l->ctx, BW_LOG_WARNING,
-                "%s: left out: %lld names in class folders that are no .png, .jpg or .jpeg, %lld images "
+                "%s: left out: %lld name%s in class folders that are no .png, .jpg or .jpeg, %lld image%s "
                 "beside the class folders",
-                l->path, (long long)l->ignored, (long long)l->loose);
+                l->path, (long long)l->ignored, l->ignored == 1 ? "" : "s", (long long)l->loose, l->loose == 1 ? "" : "s");
     }
     return BW_OK;
 }

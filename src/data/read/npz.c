@@ -126,7 +126,8 @@ static bw_status find_members(reading *r)
     }
     char found[512];
     list_members(r->zip, found, sizeof found);
-    return bwi_fail(r->ctx, BW_NOT_FOUND, "%s: no member 'x.npy' or 'x_<name>.npy'; found %s", r->path, found);
+    return bwi_fail(r->ctx, BW_NOT_FOUND,
+                    "%s: no member 'x.npy' or 'x_<name>.npy'; found %s; call inputs x and targets y when saving", r->path, found);
 }
 
 /* A file of a few bytes must not unpack to gigabytes, so the declared sizes are compared with the packed ones. */

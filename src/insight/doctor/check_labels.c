@@ -111,6 +111,11 @@ bool bwi_check_class_imbalance(const bwi_doctor *d, bwi_finding *found)
             common = count[c] > 0 && (common < 0 || count[c] > count[common]) ? c : common;
             rare = count[c] > 0 && (rare < 0 || count[c] < count[rare]) ? c : rare;
         }
+        if (common >= 0 && count[common] == d->data.samples && d->data.samples > 1) {
+            bwi_fix(found, "", "samples of the other classes");
+            return bwi_found(found, BW_SEVERITY_WARNING, "all %lld samples have class %lld, so there is nothing to tell apart",
+                             (long long)d->data.samples, (long long)common);
+        }
         if (common < 0 || count[common] <= TOO_MANY_TIMES * count[rare]) {
             continue;
         }

@@ -3,19 +3,20 @@
 
 #include <string.h>
 
-/* Lists the first name of each row in the message. Losses are listed with the metrics, since they can be metrics, too. */
+/* Suggests the nearest name, or lists the first one of each row. Losses are listed with the metrics, since they can be metrics,
+ * too. */
 static bw_status refuse(bw_context *ctx, const char *what, const bwi_term *term, bool metrics)
 {
-    bwi_text known = {.ctx = ctx};
+    bwi_known known = bwi_known_begin(ctx, term->text, (size_t)term->length);
     for (const bwi_metric_row *row = bwi_metric_rows; metrics && row->names; row++) {
-        bwi_text_add(&known, "%s%.*s", known.length ? ", " : "", (int)strcspn(row->names, " "), row->names);
+        bwi_known_add(&known, row->names);
     }
     for (const bwi_loss_row *row = bwi_loss_rows; row->names; row++) {
-        bwi_text_add(&known, "%s%.*s", known.length ? ", " : "", (int)strcspn(row->names, " "), row->names);
+        bwi_known_add(&known, row->names);
     }
-    bw_status status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: there is no '%.*s'; there are %s", what, term->length, term->text,
-                                known.bytes ? known.bytes : "");
-    bwi_text_free(&known);
+    bw_status status =
+        bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: there is no '%.*s'; %s", what, term->length, term->text, bwi_known_hint(&known));
+    bwi_text_free(&known.list);
     return status;
 }
 

@@ -128,7 +128,7 @@ static void test_folder(void **state)
     free(gather_all(dataset, 0, &count));
     assert_contains(heard, "brought to 61x83x3, the size of a/10.jpeg");
     assert_contains(heard, "/b: no PNG or JPEG images in this class folder");
-    assert_contains(heard, "left out: 2 names in class folders that are no .png, .jpg or .jpeg, 1 images beside");
+    assert_contains(heard, "left out: 2 names in class folders that are no .png, .jpg or .jpeg, 1 image beside");
     bw_close(ctx);
 }
 
@@ -160,7 +160,17 @@ static void test_refused(void **state)
     assert_failed(ctx, bw_read(ctx, folder, NULL), BW_NOT_FOUND, "no class folders in it");
     assert_failed(ctx, bw_read(ctx, inside("none/"), NULL), BW_NOT_FOUND, "cannot list the folder");
     mkdir(inside("a"), 0777);
-    assert_failed(ctx, bw_read(ctx, folder, NULL), BW_NOT_FOUND, "no PNG or JPEG images in its 1 class folders");
+    assert_failed(ctx, bw_read(ctx, folder, NULL), BW_NOT_FOUND, "no PNG or JPEG images in its 1 class folder");
+    mkdir(inside("a/cat"), 0777);
+    assert_failed(ctx, bw_read(ctx, folder, NULL), BW_NOT_FOUND,
+                  "in its 1 class folder, holding folders; name the folder that holds the class folders, such as ");
+    rmdir(inside("a/cat"));
+    assert_failed(ctx, bw_read(ctx, inside("a/none.png"), NULL), BW_NOT_FOUND, "none.png: not found: there is no such file");
+    put_picture("a/1.png", "rgb.png");
+    assert_non_null(bw_read(ctx, folder, NULL));
+    assert_contains(heard, "1 image of 1 class");
+    assert_contains(heard, "there is one class folder, 'a', so that a classifier has nothing to tell apart");
+    unlink(inside("a/1.png"));
     assert_int_equal(symlink(BW_TEST_DATA "/images/rgb.png", inside("a/link.png")), 0);
     assert_failed(ctx, bw_read(ctx, folder, NULL), BW_INVALID_ARGUMENT, "/a/link.png: is a symbolic link");
     unlink(inside("a/link.png"));

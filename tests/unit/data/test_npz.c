@@ -186,7 +186,7 @@ typedef struct refusal {
 } refusal;
 
 static const refusal refusals[] = {
-    {"no_x.npz", BW_NOT_FOUND, "no member 'x.npy'", "'images.npy', 'y.npy'"},
+    {"no_x.npz", BW_NOT_FOUND, "no member 'x.npy'", "'images.npy', 'y.npy'; call inputs x and targets y when saving"},
     {"counts.npz", BW_INVALID_ARGUMENT, "x has 5 samples", "y has 4"},
     {"empty.npz", BW_INVALID_ARGUMENT, "holds no samples", "(0, 3, 4, 2)"},
     {"objects.npz", BW_UNIMPLEMENTED, "holds Python objects", "member 'x.npy'"},

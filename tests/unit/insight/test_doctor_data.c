@@ -128,6 +128,13 @@ static void make_rare(problem *p)
     }
 }
 
+static void leave_one_class(problem *p)
+{
+    for (int64_t i = 0; i < p->samples; i++) {
+        p->y[i] = 1;
+    }
+}
+
 static void weigh_rare(problem *p)
 {
     static const float weights[CLASSES] = {1, 1, 1, 10};
@@ -326,6 +333,7 @@ static const struct {
     {"unshuffled-labels", leave_order, NULL, NULL},
     {"unshuffled-labels", sort_and_shuffle, NULL, NULL},
     {"class-imbalance", make_rare, "times as many", "--class-weight auto"},
+    {"class-imbalance", leave_one_class, "all 400 samples have class 1", "the other classes"},
     {"class-imbalance", weigh_rare, NULL, NULL},
     {"class-imbalance", leave_order, NULL, NULL},
     {"unscaled-inputs", enlarge_column, "1 of 6 columns of x", "--standardise"},

@@ -172,8 +172,7 @@ static void test_errors(void **state)
         {"a=relu relu dot(a)", "dot|axes must be given", BW_INVALID_ARGUMENT},
         {"a=relu relu dot(a,axes=(1,2,3))", "layer dot: axes: expected one number or two, got 3", BW_INVALID_ARGUMENT},
         {"a=relu relu dot(a,axes=(1,2))", "layer dot|axis 1 of (6, 5, 4)|axis 2 of|6 and 5 values", BW_INVALID_ARGUMENT},
-        {"activation(sigmoyd)", "layer activation: there is no activation 'sigmoyd'; there are linear, relu, sigmoid",
-         BW_INVALID_ARGUMENT},
+        {"activation(sigmoyd)", "layer activation: there is no activation 'sigmoyd'; did you mean 'sigmoid'?", BW_INVALID_ARGUMENT},
     };
     for (size_t i = 0; i < BWI_COUNT(cases); i++) {
         bw_model *model = bw_model_parse(ctx, cases[i].text), *fine = bw_model_parse(ctx, "relu");

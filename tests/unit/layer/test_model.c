@@ -58,7 +58,7 @@ static void test_errors_name_the_layer(void **state)
         {"maxpool2d(3) maxpool2d(3)", "layer max_pooling2d_1: a window of 3x3 does not fit into (2, 2, 3)", BW_INVALID_ARGUMENT},
         {"conv2d(4,3,groups=2)", "layer conv2d: 3 channels and 4 filters do not divide into 2 groups", BW_INVALID_ARGUMENT},
         {"conv2d(4,(3,3,3))", "layer conv2d: kernel_size: expected one number or two, got 3", BW_INVALID_ARGUMENT},
-        {"dense(4) dense(4,relux)", "layer dense_1: there is no activation 'relux'", BW_INVALID_ARGUMENT},
+        {"dense(4) dense(4,relux)", "layer dense_1: there is no activation 'relux'; did you mean 'relu'?", BW_INVALID_ARGUMENT},
         {"dense(4,kernel_initializer=nothing)", "dense/kernel: there is no initializer 'nothing'", BW_INVALID_ARGUMENT},
         {"dense(4,kernel_regularizer=l9)", "dense/kernel: there is no regularizer 'l9'", BW_INVALID_ARGUMENT},
         {"maxpool2d(16,padding=same)", "layer max_pooling2d: |at most 255|16x16", BW_UNIMPLEMENTED},
@@ -91,7 +91,8 @@ static void test_errors_name_the_layer(void **state)
          BW_UNIMPLEMENTED},
         {"reshape(8,24) lstm(4,log_softmax)", "layer lstm: log_softmax is not supported as an activation of a recurrent layer",
          BW_UNIMPLEMENTED},
-        {"reshape(8,24) simple_rnn(4,relux)", "layer simple_rnn: there is no activation 'relux'", BW_INVALID_ARGUMENT},
+        {"reshape(8,24) simple_rnn(4,relux)", "layer simple_rnn: there is no activation 'relux'; did you mean 'relu'?",
+         BW_INVALID_ARGUMENT},
         {"conv2d(1000000,10000,padding=same)", "conv2d/kernel|(10000, 10000, 3, 1000000)", BW_RESOURCE_EXHAUSTED},
         {"dense(100000000) dense(100000000)", "dense_1/kernel|(100000000, 100000000)", BW_RESOURCE_EXHAUSTED},
     };
@@ -168,7 +169,8 @@ static void test_input_shapes(void **state)
     bw_model_free(model);
     bw_model *scalar = bw_model_parse(ctx, "dense(2)");
     check_fails(ctx, bw_build(scalar, 0, NULL, 1), BW_INVALID_ARGUMENT, "the shape of the input is not known");
-    check_fails(ctx, bw_build(scalar, 0, (const int64_t[]){0}, 1), BW_INVALID_ARGUMENT, "layer dense: expected at least one axis");
+    check_fails(ctx, bw_build(scalar, 0, (const int64_t[]){0}, 1), BW_INVALID_ARGUMENT,
+                "layer dense: expected at least one axis, got a single number per sample; one input each is shape (n, 1)");
     bw_model_free(scalar);
 }
 

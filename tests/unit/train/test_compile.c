@@ -41,7 +41,7 @@ static void test_refusals(void **state)
         {"adam(lr=fast)", NULL, NULL, "adam|learning_rate|fast"},
         {"adam(momentum=0.9)", NULL, NULL, "adam: column 6: there is no argument 'momentum'"},
         {"sgd(momentum=1.5)", NULL, NULL, "sgd: column 14: momentum: expected a number from 0 to 1"},
-        {NULL, "mean_absolute_nonsense", NULL, "loss: there is no 'mean_absolute_nonsense'; there are "},
+        {NULL, "mean_absolute_nonsense", NULL, "loss: there is no 'mean_absolute_nonsense'; did you mean 'mean_absolute_error'?"},
         {NULL, "mse(3)", NULL, "loss|too many arguments"},
         {NULL, NULL, "accuracy nonsense", "metrics: there is no 'nonsense'; there are accuracy"},
         {NULL, NULL, "accuracy(", "metrics: column 10: expected"},

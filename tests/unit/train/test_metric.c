@@ -158,7 +158,7 @@ static void test_messages(void **state)
         {"categorical_accuracy", &labels, "categorical_accuracy: expected targets of shape (3,)"},
         {"sparse_categorical_accuracy", &onehot, "a class number for each row of the output, got (3,)"},
         {"sparse_top_k_categorical_accuracy", &onehot, "a class number for each row of the output"},
-        {"accurracy", &real, "metrics: there is no 'accurracy'; there are accuracy, binary_accuracy"},
+        {"accurracy", &real, "metrics: there is no 'accurracy'; did you mean 'accuracy'?"},
         {"auc(curve=round)", &real, "curve: expected one of: roc pr prgain"},
         {"auc(num_thresholds=1)", &real, "num_thresholds: expected a number from 2"},
         {"precision(thresholds=2)", &real, "thresholds: expected a number from 0 to 1"},

@@ -401,7 +401,8 @@ static void test_refused(void **state)
 {
     (void)state;
     static const char *const refused[][2] = {
-        {"madam", "there is no 'madam'|sgd, adam, adamw, rmsprop, adagrad, adadelta, adamax, nadam, lion"},
+        {"madam", "optimizer: there is no 'madam'; did you mean 'adam'?"},
+        {"gradients", "there is no 'gradients'; there are |sgd, adam, adamw, rmsprop, adagrad, adadelta, adamax, nadam, lion"},
         {"adam(momentum=0.9)", "adam|there is no argument 'momentum'"},
         {"sgd(momentum=1.5)", "momentum|from 0 to 1"},
         {"adam(beta_1=1)", "beta_1"},
