@@ -207,6 +207,7 @@ endif()
 
 if(BW_SOAK)
     bw_add_test(NAME mpi/hosts COMMAND bash ${PROJECT_SOURCE_DIR}/tests/mpi/hosts.sh LABELS soak)
+    bw_add_test(NAME cli/faults/soak COMMAND bash ${PROJECT_SOURCE_DIR}/tests/cli/faults.sh LABELS soak ENVIRONMENT FAULT_STEP=1)
     bw_add_test(NAME cli/checkpoint/soak COMMAND bash ${PROJECT_SOURCE_DIR}/tests/cli/checkpoint.sh LABELS soak
         ENVIRONMENT CHECKPOINT_KILLS=200)
 endif()
