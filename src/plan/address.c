@@ -14,7 +14,9 @@ typedef struct placer {
     const bwi_program *program;
     bwi_phase *phase;
     int *home;   /* per value: the value whose place it has, often its own */
-    life *lives; /* per value */
+    life *lives; /* per value; `first` is negative if it is not in this phase */
+    int *used;   /* the values of this phase */
+    int used_count;
     const bool *ends;
 } placer;
 
@@ -32,21 +34,24 @@ static void touch(placer *p, int value, int when)
     if (value < 0) {
         return;
     }
-    life *l = &p->lives[bwi_plan_root(p->program, value)];
+    int root = bwi_plan_root(p->program, value);
+    life *l = &p->lives[root];
     if (l->first < 0) {
         l->first = when;
+        p->used[p->used_count++] = root;
     }
     l->last = when;
+}
+
+static int compare_values(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
 }
 
 /* A value lives from the first instruction that touches it to the last; one that the phase hands on lives to the end. A view
  * counts as the value that it shows. */
 static void find_lives(placer *p)
 {
-    for (int v = 0; v < p->program->value_count; v++) {
-        p->home[v] = v;
-        p->lives[v] = (life){.value = v, .first = -1, .last = -1};
-    }
     for (int n = 0; n < p->phase->count; n++) {
         const bwi_instruction *i = &p->phase->instructions[n];
         if (i->pass == BWI_PASS_STORE || i->pass == BWI_PASS_LOAD) {
@@ -59,12 +64,12 @@ static void find_lives(placer *p)
             touch(p, i->writes[k], n);
         }
     }
-    for (int v = 0; v < p->program->value_count; v++) {
+    qsort(p->used, (size_t)p->used_count, sizeof *p->used, compare_values);
+    for (int k = 0; k < p->used_count; k++) {
+        int v = p->used[k];
         life *l = &p->lives[v];
-        if (l->first >= 0) {
-            l->bytes = bwi_size_align(bwi_plan_value_bytes(p->plan, &p->program->values[v], p->plan->tile), BWI_CACHE_LINE);
-            l->last = p->ends[v] ? p->phase->count : l->last;
-        }
+        l->bytes = bwi_size_align(bwi_plan_value_bytes(p->plan, &p->program->values[v], p->plan->tile), BWI_CACHE_LINE);
+        l->last = p->ends[v] ? p->phase->count : l->last;
     }
 }
 
@@ -138,9 +143,9 @@ size_t bwi_plan_pack(bwi_life **lives, int count)
 static void place(placer *p, life **order)
 {
     int count = 0;
-    for (int v = 0; v < p->program->value_count; v++) {
-        if (p->lives[v].first >= 0 && p->home[v] == v) {
-            order[count++] = &p->lives[v];
+    for (int k = 0; k < p->used_count; k++) {
+        if (p->home[p->used[k]] == p->used[k]) {
+            order[count++] = &p->lives[p->used[k]];
         }
     }
     p->phase->bytes = bwi_plan_pack(order, count);
@@ -149,15 +154,9 @@ static void place(placer *p, life **order)
 /* A model has many phases, and each of them few of its values: only these are listed. */
 static bool list_places(placer *p)
 {
-    size_t count = 0;
-    for (int v = 0; v < p->program->value_count; v++) {
-        count += p->lives[v].first >= 0;
-    }
-    p->phase->places = bwi_allocate(p->plan->ctx, count, sizeof *p->phase->places);
-    for (int v = 0; p->phase->places && v < p->program->value_count; v++) {
-        if (p->lives[v].first >= 0) {
-            p->phase->places[p->phase->place_count++] = (bwi_place){v, p->lives[home_of(p, v)].offset};
-        }
+    p->phase->places = bwi_allocate(p->plan->ctx, (size_t)p->used_count, sizeof *p->phase->places);
+    for (int k = 0; p->phase->places && k < p->used_count; k++) {
+        p->phase->places[p->phase->place_count++] = (bwi_place){p->used[k], p->lives[home_of(p, p->used[k])].offset};
     }
     return p->phase->places;
 }
@@ -176,23 +175,41 @@ size_t bwi_plan_offset(const bwi_program *program, const bwi_phase *phase, int v
     return low < phase->place_count && phase->places[low].value == root ? phase->places[low].offset : SIZE_MAX;
 }
 
-bw_status bwi_plan_place(bwi_plan *plan, const bwi_program *program, bwi_phase *phase, const bool *ends)
+static bool place_phase(placer *p, bwi_phase *phase, life **order)
+{
+    p->phase = phase;
+    find_lives(p);
+    share_in_place(p);
+    place(p, order);
+    bool ok = list_places(p);
+    for (int k = 0; k < p->used_count; k++) {
+        p->home[p->used[k]] = p->used[k];
+        p->lives[p->used[k]] = (life){.value = p->used[k], .first = -1, .last = -1};
+    }
+    p->used_count = 0;
+    return ok;
+}
+
+bw_status bwi_plan_place(bwi_plan *plan, const bwi_plan_program *program, const bool *ends)
 {
     bw_context *ctx = plan->ctx;
-    size_t values = (size_t)program->value_count;
-    placer p = {.plan = plan, .program = program, .phase = phase, .ends = ends};
+    size_t values = (size_t)program->program.value_count;
+    placer p = {.plan = plan, .program = &program->program, .ends = ends};
     p.home = bwi_allocate(ctx, values, sizeof *p.home);
     p.lives = bwi_allocate(ctx, values, sizeof *p.lives);
+    p.used = bwi_allocate(ctx, values, sizeof *p.used);
     life **order = bwi_allocate(ctx, values, sizeof(life *));
-    bool ok = p.home && p.lives && order;
-    if (ok) {
-        find_lives(&p);
-        share_in_place(&p);
-        place(&p, order);
-        ok = list_places(&p);
+    bool ok = p.home && p.lives && p.used && order;
+    for (int v = 0; ok && v < program->program.value_count; v++) {
+        p.home[v] = v;
+        p.lives[v] = (life){.value = v, .first = -1, .last = -1};
+    }
+    for (int k = 0; ok && k < program->phase_count; k++) {
+        ok = place_phase(&p, &program->phases[k], order);
     }
     bwi_release(ctx, p.home);
     bwi_release(ctx, p.lives);
+    bwi_release(ctx, p.used);
     bwi_release(ctx, (void *)order);
     return ok ? BW_OK : BW_RESOURCE_EXHAUSTED;
 }

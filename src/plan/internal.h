@@ -45,6 +45,9 @@ void bwi_plan_uncut(bwi_plan *plan, bwi_plan_program *program);
 bool bwi_plan_is_wanted(const bwi_plan_program *program, const bwi_instruction *instruction);
 /* Finds the instruction that writes each value; -1: none. `writer` has program->value_count entries. */
 void bwi_plan_find_writers(const bwi_program *program, int *writer);
+/* Sorts the instructions by level, those of a level in the program's order; a level's begin where the ones before end. Both lists
+ * are zero before: of program->count and program->levels entries. */
+void bwi_plan_sort_by_level(const bwi_program *program, int *by_level, int *level_ends);
 /* store.c: chooses the fates of values that later phases need, at first for the least time; then with at least `bytes` less kept
  * in memory, at the least cost. `changed` is false if nothing more can be saved. */
 bw_status bwi_plan_fates(bwi_plan *plan, bwi_plan_program *program);
@@ -62,8 +65,8 @@ typedef struct bwi_life {
     size_t bytes, offset;
 } bwi_life;
 
-/* address.c: places a phase's values; `ends` marks values that must live to its end. */
-bw_status bwi_plan_place(bwi_plan *plan, const bwi_program *program, bwi_phase *phase, const bool *ends);
+/* address.c: places each phase's values; `ends` marks values that must live to its end. */
+bw_status bwi_plan_place(bwi_plan *plan, const bwi_plan_program *program, const bool *ends);
 /* Gives each life the lowest offset that is free for its whole time, the largest first, and returns the end of all. Sorts the
  * list. */
 size_t bwi_plan_pack(bwi_life **lives, int count);

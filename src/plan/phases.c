@@ -5,15 +5,20 @@
  */
 #include "plan/internal.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct cutter {
     bwi_plan *plan;
     bwi_plan_program *program;
     int *writer;   /* per value: the instruction that writes it; -1 for views */
-    bool *include; /* per instruction, for the present phase */
-    bool *load;    /* per value */
-    bool *kept;    /* per value: some later phase loads it */
+    int *by_level; /* instructions, those of a level together in the program's order */
+    int *level_ends;
+    bool *include;          /* per instruction, for the present phase */
+    bool *load;             /* per value */
+    int *last_load;         /* per value: the last phase that loads it; 0: none does */
+    int *included, *loaded; /* lists for the present phase */
+    int included_count, loaded_count;
 } cutter;
 
 int bwi_plan_root(const bwi_program *program, int value)
@@ -33,6 +38,21 @@ void bwi_plan_find_writers(const bwi_program *p, int *writer)
         for (int k = 0; k < p->instructions[n].write_count; k++) {
             writer[p->instructions[n].writes[k]] = n;
         }
+    }
+}
+
+void bwi_plan_sort_by_level(const bwi_program *p, int *by_level, int *level_ends)
+{
+    for (int n = 0; n < p->count; n++) {
+        level_ends[p->instructions[n].level]++;
+    }
+    for (int level = 0, begin = 0; level < p->levels; level++) {
+        int own = level_ends[level];
+        level_ends[level] = begin;
+        begin += own;
+    }
+    for (int n = 0; n < p->count; n++) {
+        by_level[level_ends[p->instructions[n].level]++] = n;
     }
 }
 
@@ -64,6 +84,7 @@ static void need_instruction(cutter *c, int number, int level)
         return;
     }
     c->include[number] = true;
+    c->included[c->included_count++] = number;
     const bwi_instruction *i = &c->program->program.instructions[number];
     for (int k = 0; k < i->read_count; k++) {
         need_value(c, i->reads[k], level);
@@ -75,10 +96,12 @@ static void need_value(cutter *c, int value, int level)
     const bwi_program *p = &c->program->program;
     int root = bwi_plan_root(p, value), writer = c->writer[root];
     const bwi_instruction *i = &p->instructions[writer];
-    if (i->level < level && c->program->fate[root] != BWI_FATE_COMPUTE) {
-        c->load[root] = c->kept[root] = true;
-    } else {
+    if (i->level >= level || c->program->fate[root] == BWI_FATE_COMPUTE) {
         need_instruction(c, writer, level);
+    } else if (!c->load[root]) {
+        c->load[root] = true;
+        c->loaded[c->loaded_count++] = root;
+        c->last_load[root] = level > c->last_load[root] ? level : c->last_load[root];
     }
 }
 
@@ -86,7 +109,7 @@ static void need_value(cutter *c, int value, int level)
 static bool is_kept(const cutter *c, const bwi_instruction *i)
 {
     for (int k = 0; k < i->write_count; k++) {
-        if (c->kept[i->writes[k]]) {
+        if (c->last_load[i->writes[k]]) {
             return true;
         }
     }
@@ -103,15 +126,31 @@ static bwi_instruction move(bwi_pass pass, const bw_node *node, int value)
 static size_t count_phase(const cutter *c, int level)
 {
     const bwi_program *p = &c->program->program;
-    size_t count = 0;
-    for (int n = 0; n < p->count; n++) {
-        count += c->include[n];
-    }
-    for (int v = 0; v < p->value_count; v++) {
-        count += c->load[v];
-        count += c->kept[v] && p->instructions[c->writer[v]].level == level;
+    size_t count = (size_t)(c->included_count + c->loaded_count);
+    for (int n = level ? c->level_ends[level - 1] : 0; n < c->level_ends[level]; n++) {
+        const bwi_instruction *i = &p->instructions[c->by_level[n]];
+        for (int k = 0; k < i->write_count; k++) {
+            count += c->last_load[i->writes[k]] > 0;
+        }
     }
     return count;
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
+/* Empties the lists of a phase. */
+static void forget(cutter *c)
+{
+    for (int n = 0; n < c->included_count; n++) {
+        c->include[c->included[n]] = false;
+    }
+    for (int n = 0; n < c->loaded_count; n++) {
+        c->load[c->loaded[n]] = false;
+    }
+    c->included_count = c->loaded_count = 0;
 }
 
 /* Collects what the phase runs for and everything that this needs: loads first, then instructions in the program's order; stores
@@ -120,28 +159,25 @@ static bw_status fill_phase(cutter *c, int level)
 {
     const bwi_program *p = &c->program->program;
     bwi_phase *phase = &c->program->phases[level];
-    memset(c->include, 0, (size_t)p->count);
-    memset(c->load, 0, (size_t)p->value_count);
-    for (int n = 0; n < p->count; n++) {
-        const bwi_instruction *i = &p->instructions[n];
-        if (i->level == level && (bwi_plan_is_wanted(c->program, i) || is_kept(c, i))) {
-            need_instruction(c, n, level);
+    for (int n = level ? c->level_ends[level - 1] : 0; n < c->level_ends[level]; n++) {
+        const bwi_instruction *i = &p->instructions[c->by_level[n]];
+        if (bwi_plan_is_wanted(c->program, i) || is_kept(c, i)) {
+            need_instruction(c, c->by_level[n], level);
         }
     }
     phase->instructions = bwi_allocate(c->plan->ctx, count_phase(c, level), sizeof *phase->instructions);
     if (!phase->instructions) {
         return BW_RESOURCE_EXHAUSTED;
     }
-    for (int v = 0; v < p->value_count; v++) {
-        if (c->load[v]) {
-            phase->instructions[phase->count++] = move(BWI_PASS_LOAD, p->values[v].node, v);
-        }
+    qsort(c->included, (size_t)c->included_count, sizeof *c->included, compare_numbers);
+    qsort(c->loaded, (size_t)c->loaded_count, sizeof *c->loaded, compare_numbers);
+    for (int n = 0; n < c->loaded_count; n++) {
+        phase->instructions[phase->count++] = move(BWI_PASS_LOAD, p->values[c->loaded[n]].node, c->loaded[n]);
     }
-    for (int n = 0; n < p->count; n++) {
-        if (c->include[n]) {
-            phase->instructions[phase->count++] = p->instructions[n];
-        }
+    for (int n = 0; n < c->included_count; n++) {
+        phase->instructions[phase->count++] = p->instructions[c->included[n]];
     }
+    forget(c);
     return BW_OK;
 }
 
@@ -149,13 +185,7 @@ static bw_status fill_phase(cutter *c, int level)
 static bwi_life life_in_store(const cutter *c, int value)
 {
     const bwi_program *p = &c->program->program;
-    bwi_life life = {.value = value, .first = 2 * p->instructions[c->writer[value]].level + 1};
-    for (int level = 0; level < c->program->phase_count; level++) {
-        const bwi_phase *phase = &c->program->phases[level];
-        for (int n = 0; n < phase->count && phase->instructions[n].pass == BWI_PASS_LOAD; n++) {
-            life.last = phase->instructions[n].dst == value ? 2 * level : life.last;
-        }
-    }
+    bwi_life life = {.value = value, .first = 2 * p->instructions[c->writer[value]].level + 1, .last = 2 * c->last_load[value]};
     life.bytes = bwi_size_align(bwi_plan_value_bytes(c->plan, &p->values[value], c->plan->tile), BWI_CACHE_LINE);
     return life;
 }
@@ -208,7 +238,7 @@ static size_t lay_slot(cutter *c, bwi_fate fate, bwi_life *lives, bwi_life **ord
 {
     int count = 0;
     for (int v = 0; v < c->program->program.value_count; v++) {
-        if (c->kept[v] && c->program->fate[v] == fate) {
+        if (c->last_load[v] && c->program->fate[v] == fate) {
             lives[count] = life_in_store(c, v);
             order[count] = &lives[count];
             count++;
@@ -231,7 +261,7 @@ static bw_status add_stores(cutter *c)
     bw_status status = lives && order ? BW_OK : BW_RESOURCE_EXHAUSTED;
     for (int v = 0; v < p->value_count && status == BW_OK; v++) {
         c->program->stored[v] = SIZE_MAX;
-        if (c->kept[v]) {
+        if (c->last_load[v]) {
             bwi_phase *phase = &c->program->phases[p->instructions[c->writer[v]].level];
             phase->instructions[phase->count++] = move(BWI_PASS_STORE, p->values[v].node, v);
         }
@@ -255,13 +285,7 @@ static bw_status place_phases(cutter *c, bool *ends)
             ends[v] = true;
         }
     }
-    for (int level = 0; level < c->program->phase_count; level++) {
-        bw_status status = bwi_plan_place(c->plan, p, &c->program->phases[level], ends);
-        if (status != BW_OK) {
-            return status;
-        }
-    }
-    return BW_OK;
+    return bwi_plan_place(c->plan, c->program, ends);
 }
 
 void bwi_plan_uncut(bwi_plan *plan, bwi_plan_program *program)
@@ -283,6 +307,7 @@ static bw_status cut(cutter *c)
     const bwi_program *p = &c->program->program;
     bw_status status = BW_OK;
     bwi_plan_find_writers(p, c->writer);
+    bwi_plan_sort_by_level(p, c->by_level, c->level_ends);
     /* The last phase comes first, because earlier phases must compute and keep what it loads. */
     for (int level = p->levels - 1; level >= 0 && status == BW_OK; level--) {
         status = fill_phase(c, level);
@@ -321,8 +346,13 @@ bw_status bwi_plan_cut(bwi_plan *plan, bwi_plan_program *program)
     c.writer = bwi_allocate(ctx, (size_t)p->value_count, sizeof *c.writer);
     c.include = bwi_allocate(ctx, (size_t)p->count, sizeof *c.include);
     c.load = bwi_allocate(ctx, (size_t)p->value_count, sizeof *c.load);
-    c.kept = bwi_allocate(ctx, (size_t)p->value_count, sizeof *c.kept);
-    bool ok = program->phases && program->stored && c.writer && c.include && c.load && c.kept;
+    c.last_load = bwi_allocate(ctx, (size_t)p->value_count, sizeof *c.last_load);
+    c.by_level = bwi_allocate(ctx, (size_t)p->count, sizeof *c.by_level);
+    c.level_ends = bwi_allocate(ctx, (size_t)p->levels, sizeof *c.level_ends);
+    c.included = bwi_allocate(ctx, (size_t)p->count, sizeof *c.included);
+    c.loaded = bwi_allocate(ctx, (size_t)p->value_count, sizeof *c.loaded);
+    bool ok = program->phases && program->stored && c.writer && c.include && c.load && c.last_load && c.by_level && c.level_ends &&
+              c.included && c.loaded;
     bw_status status = ok ? cut(&c) : BW_RESOURCE_EXHAUSTED;
     if (status == BW_OK) {
         status = place_all(&c);
@@ -330,6 +360,10 @@ bw_status bwi_plan_cut(bwi_plan *plan, bwi_plan_program *program)
     bwi_release(ctx, c.writer);
     bwi_release(ctx, c.include);
     bwi_release(ctx, c.load);
-    bwi_release(ctx, c.kept);
+    bwi_release(ctx, c.last_load);
+    bwi_release(ctx, c.by_level);
+    bwi_release(ctx, c.level_ends);
+    bwi_release(ctx, c.included);
+    bwi_release(ctx, c.loaded);
     return status;
 }

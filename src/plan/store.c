@@ -27,6 +27,11 @@ typedef struct flow {
     int *level_ends; /* where each level's end */
     uint64_t *runs;  /* [instruction][words] */
     uint64_t *loads; /* [value][words] */
+    int *load_count; /* [value]: in how many phases it is loaded */
+    bool *stale;     /* [phase]: what it runs and loads must be found again */
+    int *left;       /* values that the present phase alone had loaded, and that it might not load again */
+    int left_count;
+    bool *is_left;   /* [value] */
     uint64_t *asked; /* [instruction][words]: what the present price has counted already */
     int *touched;    /* instructions with anything in `asked` */
     int touched_count;
@@ -64,6 +69,10 @@ static void put(uint64_t *set, int phase)
 {
     set[phase / 64] |= (uint64_t)1 << (phase % 64);
 }
+static void take(uint64_t *set, int phase)
+{
+    set[phase / 64] &= ~((uint64_t)1 << (phase % 64));
+}
 
 static double bytes_of(const flow *f, int value)
 {
@@ -72,15 +81,33 @@ static double bytes_of(const flow *f, int value)
 
 /* ---- The flow ---- */
 
+static int level_of(const flow *f, int value)
+{
+    return f->p->instructions[f->writer[value]].level;
+}
+
 static void run(flow *f, int instruction, int phase);
+
+/* A value that nothing loaded before is now stored by the phase of its level, which must run its instruction. */
+static void load(flow *f, int root, int phase)
+{
+    if (has(loads_of(f, root), phase)) {
+        return;
+    }
+    put(loads_of(f, root), phase);
+    if (f->load_count[root]++ == 0) {
+        f->stale[level_of(f, root)] |= !f->is_left[root];
+        f->is_left[root] = false;
+    }
+}
 
 static void want(flow *f, int value, int phase)
 {
-    int root = bwi_plan_root(f->p, value), writer = f->writer[root];
-    if (f->p->instructions[writer].level < phase && f->program->fate[root] != BWI_FATE_COMPUTE) {
-        put(loads_of(f, root), phase);
+    int root = bwi_plan_root(f->p, value);
+    if (level_of(f, root) < phase && f->program->fate[root] != BWI_FATE_COMPUTE) {
+        load(f, root, phase);
     } else {
-        run(f, writer, phase);
+        run(f, f->writer[root], phase);
     }
 }
 
@@ -96,28 +123,84 @@ static void run(flow *f, int instruction, int phase)
     }
 }
 
+/* Undoes what `run` did, by what it did rather than by the present fates. */
+static void unrun(flow *f, int instruction, int phase)
+{
+    const bwi_instruction *i = &f->p->instructions[instruction];
+    if (!has(runs_of(f, instruction), phase)) {
+        return;
+    }
+    take(runs_of(f, instruction), phase);
+    for (int k = 0; k < i->read_count; k++) {
+        int root = bwi_plan_root(f->p, i->reads[k]);
+        if (!has(loads_of(f, root), phase)) {
+            unrun(f, f->writer[root], phase);
+            continue;
+        }
+        take(loads_of(f, root), phase);
+        if (--f->load_count[root] == 0) {
+            f->is_left[root] = true;
+            f->left[f->left_count++] = root;
+        }
+    }
+}
+
 static bool is_loaded(const flow *f, const bwi_instruction *i)
 {
     for (int k = 0; k < i->write_count; k++) {
-        if (count_of(f, loads_of(f, i->writes[k]))) {
+        if (f->load_count[i->writes[k]]) {
             return true;
         }
     }
     return false;
 }
 
-static void find_flow(flow *f)
+static void find_phase(flow *f, int phase)
 {
-    memset(f->runs, 0, (size_t)f->p->count * (size_t)f->words * sizeof *f->runs);
-    memset(f->loads, 0, (size_t)f->p->value_count * (size_t)f->words * sizeof *f->loads);
-    for (int phase = f->p->levels - 1; phase >= 0; phase--) {
-        for (int k = phase ? f->level_ends[phase - 1] : 0; k < f->level_ends[phase]; k++) {
-            const bwi_instruction *i = &f->p->instructions[f->by_level[k]];
-            if (bwi_plan_is_wanted(f->program, i) || is_loaded(f, i)) {
-                run(f, f->by_level[k], phase);
-            }
+    int first = phase ? f->level_ends[phase - 1] : 0, end = f->level_ends[phase];
+    f->left_count = 0;
+    for (int k = first; k < end; k++) {
+        unrun(f, f->by_level[k], phase);
+    }
+    for (int k = first; k < end; k++) {
+        const bwi_instruction *i = &f->p->instructions[f->by_level[k]];
+        if (bwi_plan_is_wanted(f->program, i) || is_loaded(f, i)) {
+            run(f, f->by_level[k], phase);
         }
     }
+    for (int k = 0; k < f->left_count; k++) {
+        f->stale[level_of(f, f->left[k])] |= f->is_left[f->left[k]];
+        f->is_left[f->left[k]] = false;
+    }
+    f->stale[phase] = false;
+}
+
+/* The last phase comes first, since it says what earlier ones must store. Only what has changed is found again, so that the time
+ * grows with the phases and not with their square. */
+static void update_flow(flow *f)
+{
+    for (int phase = f->p->levels - 1; phase >= 0; phase--) {
+        if (f->stale[phase]) {
+            find_phase(f, phase);
+        }
+    }
+}
+
+static void find_flow(flow *f)
+{
+    for (int phase = 0; phase < f->p->levels; phase++) {
+        f->stale[phase] = true;
+    }
+    update_flow(f);
+}
+
+static void set_fate(flow *f, int value, bwi_fate fate)
+{
+    f->program->fate[value] = fate;
+    for (int phase = 0; phase < f->p->levels; phase++) {
+        f->stale[phase] |= has(loads_of(f, value), phase);
+    }
+    update_flow(f);
 }
 
 /* ---- Prices, in seconds of one worker for a full tile ---- */
@@ -153,7 +236,7 @@ static double price_of_having(flow *f, int value, const uint64_t *phases)
     for (int w = 0; w < f->words; w++) {
         more += __builtin_popcountll(phases[w] & ~loads[w] & ~runs[w]);
     }
-    bool first = more && !count_of(f, loads);
+    bool first = more && !f->load_count[root];
     f->added += first ? (size_t)bytes_of(f, root) : 0;
     return (more + (first ? 1 : 0)) * 2 * bytes_of(f, root) / MEMORY;
 }
@@ -200,14 +283,14 @@ static double price_of_computing(flow *f, int value, size_t *added)
 
 static double price_of_moving(const flow *f, int value, double speed)
 {
-    return (1 + count_of(f, loads_of(f, value))) * bytes_of(f, value) / speed;
+    return (1 + f->load_count[value]) * bytes_of(f, value) / speed;
 }
 
 /* ---- Choosing ---- */
 
 static bool is_stored(const flow *f, int value)
 {
-    return f->program->fate[value] == BWI_FATE_KEEP && count_of(f, loads_of(f, value)) > 0;
+    return f->program->fate[value] == BWI_FATE_KEEP && f->load_count[value] > 0;
 }
 
 static void keep_all(flow *f)
@@ -231,7 +314,7 @@ static void keep_nothing(flow *f)
 static void drop_light(flow *f)
 {
     for (int v = 0; v < f->p->value_count; v++) {
-        bool unused = f->program->fate[v] == BWI_FATE_KEEP && !count_of(f, loads_of(f, v));
+        bool unused = f->program->fate[v] == BWI_FATE_KEEP && !f->load_count[v];
         if (unused && seconds_of(f, &f->p->instructions[f->writer[v]]) < CLEARLY * bytes_of(f, v) / (MEMORY / 2)) {
             f->program->fate[v] = BWI_FATE_COMPUTE;
         }
@@ -251,8 +334,7 @@ static void drop_cheap(flow *f)
             }
             double again = price_of_computing(f, v, &added);
             if (again < CLEARLY * price_of_moving(f, v, MEMORY / 2) && (double)added <= bytes_of(f, v)) {
-                f->program->fate[v] = BWI_FATE_COMPUTE;
-                find_flow(f);
+                set_fate(f, v, BWI_FATE_COMPUTE);
                 changed = true;
             }
         }
@@ -315,22 +397,6 @@ static size_t slot_bytes(flow *f)
     return bwi_plan_pack(f->order, count);
 }
 
-/* Sorts the instructions by level, those of a level in the program's order. */
-static void sort_by_level(const flow *f)
-{
-    for (int n = 0; n < f->p->count; n++) {
-        f->level_ends[f->p->instructions[n].level]++;
-    }
-    for (int level = 0, begin = 0; level < f->p->levels; level++) {
-        int own = f->level_ends[level];
-        f->level_ends[level] = begin;
-        begin += own;
-    }
-    for (int n = 0; n < f->p->count; n++) {
-        f->by_level[f->level_ends[f->p->instructions[n].level]++] = n;
-    }
-}
-
 /* Sets of phases are bit sets, one row of words for each value or instruction; programs with more than 64 phases exist. */
 static bw_status open_flow(flow *f, bwi_plan *plan, bwi_plan_program *program)
 {
@@ -343,6 +409,10 @@ static bw_status open_flow(flow *f, bwi_plan *plan, bwi_plan_program *program)
     f->level_ends = bwi_allocate(ctx, (size_t)program->program.levels, sizeof *f->level_ends);
     f->runs = bwi_allocate(ctx, count, words * sizeof *f->runs);
     f->loads = bwi_allocate(ctx, values, words * sizeof *f->loads);
+    f->load_count = bwi_allocate(ctx, values, sizeof *f->load_count);
+    f->stale = bwi_allocate(ctx, (size_t)program->program.levels, sizeof *f->stale);
+    f->left = bwi_allocate(ctx, values, sizeof *f->left);
+    f->is_left = bwi_allocate(ctx, values, sizeof *f->is_left);
     f->asked = bwi_allocate(ctx, count, words * sizeof *f->asked);
     f->touched = bwi_allocate(ctx, count, sizeof *f->touched);
     f->sets = bwi_allocate(ctx, MOST_DEPTH, words * sizeof *f->sets);
@@ -351,11 +421,11 @@ static bw_status open_flow(flow *f, bwi_plan *plan, bwi_plan_program *program)
     if (!program->fate) {
         program->fate = bwi_allocate(ctx, values, sizeof *program->fate);
     }
-    bool ok = f->writer && f->by_level && f->level_ends && f->runs && f->loads && f->asked && f->touched && f->sets && f->lives &&
-              f->order && program->fate;
+    bool ok = f->writer && f->by_level && f->level_ends && f->runs && f->loads && f->load_count && f->stale && f->left &&
+              f->is_left && f->asked && f->touched && f->sets && f->lives && f->order && program->fate;
     if (ok) {
         bwi_plan_find_writers(f->p, f->writer);
-        sort_by_level(f);
+        bwi_plan_sort_by_level(f->p, f->by_level, f->level_ends);
     }
     return ok ? BW_OK : BW_RESOURCE_EXHAUSTED;
 }
@@ -368,6 +438,10 @@ static void close_flow(flow *f)
     bwi_release(ctx, f->level_ends);
     bwi_release(ctx, f->runs);
     bwi_release(ctx, f->loads);
+    bwi_release(ctx, f->load_count);
+    bwi_release(ctx, f->stale);
+    bwi_release(ctx, f->left);
+    bwi_release(ctx, f->is_left);
     bwi_release(ctx, f->asked);
     bwi_release(ctx, f->touched);
     bwi_release(ctx, f->lives);
@@ -410,8 +484,7 @@ bw_status bwi_plan_save_store(bwi_plan *plan, bwi_plan_program *program, size_t 
                 keep_nothing(&f);
                 break;
             }
-            program->fate[o.value] = o.fate;
-            find_flow(&f);
+            set_fate(&f, o.value, o.fate);
         }
     }
     close_flow(&f);

@@ -76,9 +76,10 @@ static bw_status copy_node(bwi_session *s, const bw_dataset *dataset, const bw_n
 static bw_status copy_graph(bwi_session *s, const bw_model *model, const bw_dataset *dataset, bool predict)
 {
     const bwi_graph *from = &model->graph;
+    bool fronts = bwi_model_has_fronts(model);
     s->graph = (bwi_graph){.ctx = model->ctx, .variables = from->variables, .variable_count = from->variable_count};
     for (int n = 0; n < from->count; n++) {
-        bw_status status = copy_node(s, dataset, from->nodes[n], predict, bwi_model_has_fronts(model));
+        bw_status status = copy_node(s, dataset, from->nodes[n], predict, fronts);
         if (status != BW_OK) {
             return status;
         }
