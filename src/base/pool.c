@@ -301,6 +301,19 @@ static void abandon_pool(bw_context *ctx)
     ctx->pool = NULL;
 }
 
+/* Takes the pages of its worker's stack that kernels will use: they are the process's, and a plan does not count them. */
+static void take_stack(void *user, int worker)
+{
+    enum { DEPTH = 1 << 16, STEP = 1 << 10 };
+    volatile unsigned char stack[DEPTH];
+    (void)user;
+    (void)worker;
+    for (int i = 0; i < DEPTH; i += STEP) {
+        stack[i] = 0;
+        (void)stack[i];
+    }
+}
+
 bw_status bwi_pool_open(bw_context *ctx)
 {
     if (ctx->pool && ctx->pool->forks != bwi_forks()) {
@@ -325,6 +338,7 @@ bw_status bwi_pool_open(bw_context *ctx)
         }
     }
     ctx->pool = pool;
+    bwi_pool_run(ctx, pool->workers, take_stack, NULL);
     return BW_OK;
 }
 

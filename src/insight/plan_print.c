@@ -55,6 +55,7 @@ static void print_items(const bw_plan *plan, FILE *file)
     }
 }
 
+/* Of a tiny model the tables are nearly all there is, while the figure for a whole batch has none: that is said. */
 static void print_sums(const bw_plan *plan, FILE *file)
 {
     const bw_memory_facts *facts = &plan->facts;
@@ -63,6 +64,13 @@ static void print_sums(const bw_plan *plan, FILE *file)
     fprintf(file, "  %-14s %10s%s\n", "together", bwi_format_bytes(bytes, facts->peak_bytes), bar(drawn, facts->peak_bytes, most));
     fprintf(file, "  %-14s %10s%s\n", "whole batch", bwi_format_bytes(bytes, facts->whole_batch_bytes),
             bar(drawn, facts->whole_batch_bytes, most));
+    size_t tables = facts->items[BW_PLAN_BOOKKEEPING] + facts->items[BW_PLAN_SCRATCH];
+    if (facts->whole_batch_bytes < facts->peak_bytes && tables > facts->peak_bytes / 2) { /* the comparison would be unfair */
+        fprintf(file,
+                "The whole batch is counted without tables and buffers, which are %s here (bookkeeping, scratch) and do not grow "
+                "with the batch.\n",
+                bwi_format_bytes(bytes, tables));
+    }
     if (facts->segments > 1) {
         fprintf(file, "Activations are recomputed in %d segments.\n", facts->segments);
     }

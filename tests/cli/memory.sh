@@ -51,6 +51,12 @@ for workers in 1 2; do
     expect_code 0 'a small model'
     [ "$(value peak_bytes)" -le "$(value planned_bytes)" ] || fail "a small model: $(value peak_bytes) bytes, planned $(value planned_bytes)"
 done
+for save in '' '--save-best best.keras' '--save-best best.weights.h5'; do
+    # shellcheck disable=SC2086 # no word or two
+    run train --model 'dense(512,relu) dense(512,relu) dense(10,softmax)' --data 'synth:images?n=256&shape=1024&classes=10' --workers 2 --epochs 2 --quiet --json $save
+    expect_code 0 "wide layers, 2 workers $save"
+    [ "$(value peak_bytes)" -le "$(value planned_bytes)" ] || fail "wide layers, 2 workers $save: $(value peak_bytes) bytes, planned $(value planned_bytes)"
+done
 mkdir images images/a images/b
 for class in a b; do
     for i in 1 2 3 4 5 6; do cp "$BW_DATA/../tests/data/images/rgba.png" images/$class/$i.png; done

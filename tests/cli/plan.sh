@@ -49,6 +49,10 @@ done
 expect_pattern out '^ +1 +1 ' 'plan: the row of batch 1'
 run plan --model "$model" --data "$digits" --batch full
 expect_text out 'batch 1797:' 'plan --batch full'
+run plan --model 'dense(2,softmax)' --data 'synth:images?n=64&shape=4&classes=2'
+expect_pattern out '^The whole batch is counted without tables and buffers, which are .* here .* and do not grow with the batch\.$' 'plan: a tiny model'
+run plan --model "$conv"
+expect_equal '' "$(grep 'counted without tables' out)" 'plan: a model whose tables are a small part'
 
 # A budget is met by a more frugal plan, which is said; one that is too small is refused with the bytes.
 run plan --model "$conv" --json
