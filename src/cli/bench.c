@@ -596,7 +596,7 @@ static int check(const arguments *given)
         return cli_mistake(usage.command, "--data, --shape, --optimizer and --loss belong to --model; a workload has its own");
     }
     if (given->model && !given->data.path && given->data.shape.ndim == 0) {
-        return cli_mistake(usage.command, "--model: expected --data D beside it, or --shape 28x28x1 for random samples");
+        return cli_mistake(usage.command, "--model needs --data D, or --shape 28x28x1 for random samples");
     }
     return given->model && given->data.path ? cli_data_check(usage.command, &given->data) : CLI_SUCCESS;
 }

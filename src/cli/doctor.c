@@ -13,7 +13,7 @@ typedef struct arguments {
 
 static const cli_option options[] = {
     CLI_TRAINING_OPTIONS(arguments, training),
-    {"seconds", &cli_rate, AT(seconds), "S", "how long to train on trial, at most (2)"},
+    {"seconds", &cli_rate, AT(seconds), "S", "the longest time of the trial training (2)"},
     {CLI_JSON_OPTION},
     {.name = NULL},
 };

@@ -33,7 +33,7 @@ static void print_example(void)
 static const cli_usage usage = {
     .command = "eval",
     .synopsis = "--model M --data D [options]",
-    .purpose = "Loss and metrics of a trained model; of a classifier a confusion matrix too.",
+    .purpose = "Loss and metrics of a trained model, and the confusion matrix of a classifier.",
     .options = options,
     .required = "model",
     .print_more = print_example,

@@ -75,7 +75,7 @@ static int add_batch(batches *list, const char *text, size_t length, int64_t sam
         return cli_mistake(usage.command, "--batch: expected %s, found '%s'", cli_batch.expected, item);
     }
     if (size == INT64_MAX && samples < 0) {
-        return cli_mistake(usage.command, "--batch full: expected --data beside it");
+        return cli_mistake(usage.command, "--batch full needs --data");
     }
     if (list->count == MOST_BATCHES) {
         return cli_mistake(usage.command, "--batch: expected at most %d batches", MOST_BATCHES);

@@ -23,7 +23,7 @@ static const cli_option options[] = {
     CLI_DATA_OPTIONS(arguments, data),
     {"no-target", &cli_flag, AT(no_target), NULL, "all columns of a CSV file are inputs"},
     {"out", &cli_text, AT(out), "F", "write the predictions to F, .npy or .csv; default: as CSV\nto standard output"},
-    {"probabilities", &cli_flag, AT(probabilities), NULL, "of a model that gives logits: what softmax or sigmoid\nmakes of them"},
+    {"probabilities", &cli_flag, AT(probabilities), NULL, "if the model gives logits, apply softmax or sigmoid to\nthem"},
     {CLI_MEMORY_OPTION},
     {CLI_WORKERS_OPTION},
     {"quiet", &cli_flag, AT(quiet), NULL, "no messages but warnings"},
@@ -40,7 +40,7 @@ static void print_example(void)
 static const cli_usage usage = {
     .command = "predict",
     .synopsis = "--model M --data D [options]",
-    .purpose = "Predicts samples with a trained model: what it gives, and of a classifier the class.",
+    .purpose = "Predicts samples with a trained model: its outputs, and for a classifier the class.",
     .options = options,
     .required = "model",
     .print_more = print_example,

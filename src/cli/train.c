@@ -49,7 +49,7 @@ static const cli_option options[] = {
      "in place of the progress bar, a panel with loss, speed, memory and\nthe utilisation of each worker"},
     {"watch", &cli_port, AT(watch), "PORT", "show the training in a browser, at this port of 127.0.0.1 only; 0\nchooses one"},
     {"watchdog", &cli_duration, AT(watchdog), "TIME",
-     "under mpirun: a rank that gives no sign of life for so long ends\nthe training (60s)"},
+     "under mpirun: if a rank gives no sign of life for this long, the\ntraining ends (60s)"},
     {"quiet", &cli_flag, AT(quiet), NULL, "no progress"},
     {CLI_JSON_OPTION},
     {.name = NULL},

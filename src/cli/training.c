@@ -18,7 +18,8 @@ static int compile(const cli_training *given, bw_context *ctx, bw_model *model, 
     const char *rate = given->rate > 0 ? cli_real_text(number, given->rate) : given->schedule;
     bool rate_alone = loaded && given->rate > 0 && !given->optimizer;
     if (loaded && given->schedule && !given->optimizer) {
-        return cli_mistake(given->command, "--schedule: the model has an optimizer with its state; give --optimizer to begin anew");
+        return cli_mistake(given->command,
+                           "--schedule: the model has an optimizer with its state; give --optimizer to start with a new one");
     }
     if (rate && !rate_alone) {
         rewritten = cli_optimizer_text(given->optimizer, rate);

@@ -253,9 +253,9 @@ static bw_status bind_phase(bwi_exec *exec, const bwi_plan_program *program, int
 }
 
 /* Marks, in worker 0's list for full tiles, where each node's prologue is needed first, so that it runs once. */
-static bw_status find_prologues(const bwi_exec *exec, int program)
+static bw_status find_prologues(bwi_exec *exec, int program)
 {
-    bool *opened = bwi_allocate(exec->ctx, (size_t)exec->plan->graph.count, sizeof *opened);
+    bool any = false, *opened = bwi_allocate(exec->ctx, (size_t)exec->plan->graph.count, sizeof *opened);
     for (int k = 0; opened && k < exec->plan->programs[program].phase_count; k++) {
         bwi_bound *list = bwi_exec_bound(exec, program, k, 0, exec->plan->sizes - 1);
         for (int n = 0; n < exec->phases[program][k].count; n++) {
@@ -264,8 +264,10 @@ static bw_status find_prologues(const bwi_exec *exec, int program)
             list[n].opens = prologue && bwi_plan_reads_shared(list[n].instruction) && !opened[node->number];
             opened[node->number] |= list[n].opens;
             exec->phases[program][k].opens |= list[n].opens;
+            any |= list[n].opens;
         }
     }
+    exec->unopened |= (uint64_t)!any << program;
     bwi_release(exec->ctx, opened);
     return opened ? BW_OK : BW_RESOURCE_EXHAUSTED;
 }

@@ -292,7 +292,7 @@ static bw_status name_statistics(bwi_exec *exec, const bw_node *node)
 static bw_status feed(bwi_exec *exec)
 {
     const bwi_plan_program *program = &exec->plan->programs[exec->program];
-    bool by_phase = exec->plan->prologues_by_phase, fresh = by_phase || (exec->fresh >> exec->program & 1);
+    bool by_phase = exec->plan->prologues_by_phase, fresh = by_phase || ((exec->fresh | exec->unopened) >> exec->program & 1);
     bw_status status = fresh ? BW_OK : run_prologues(exec, 0, program->phase_count);
     for (exec->phase = 0; status == BW_OK && exec->phase < program->phase_count; exec->phase++) {
         status = by_phase ? run_prologues(exec, exec->phase, exec->phase + 1) : BW_OK;

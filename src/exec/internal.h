@@ -125,8 +125,9 @@ struct bwi_exec {
 
     /* The window. */
     int64_t samples, tiles;
-    int deferred;   /* one of BWI_DEFERRED */
-    uint64_t fresh; /* a bit for each program whose prologues have run since the variables last changed */
+    int deferred;      /* one of BWI_DEFERRED */
+    uint64_t fresh;    /* a bit for each program whose prologues have run since the variables last changed */
+    uint64_t unopened; /* a bit for each program that has no prologues */
 
     /* The present feed. */
     int program, phase;

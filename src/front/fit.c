@@ -63,14 +63,25 @@ void bwi_front_fitting_free(bwi_front_fitting *f)
 
 /* ---- Tokens ---- */
 
-/* Forgets tokens that occurred least, so that at most half of the memory stays in use. */
+/* The smallest count of a token above `count`. */
+static int64_t next_count(const bwi_vocabulary *tokens, int64_t count)
+{
+    int64_t next = INT64_MAX;
+    for (int64_t i = 0; i < tokens->count; i++) {
+        int64_t other = tokens->entries[i].count;
+        next = other > count && other < next ? other : next;
+    }
+    return next;
+}
+
+/* Forgets tokens that occurred least, so that at most half of the memory stays in use. Each round forgets at least one of them. */
 static bw_status forget(bwi_front_fitting *f)
 {
     bwi_vocabulary kept = {.ctx = f->front->ctx};
     int64_t least = f->lost;
     do {
         bwi_vocabulary_free(&kept);
-        least++;
+        least = next_count(&f->tokens, least);
         for (int64_t i = 0; i < f->tokens.count; i++) {
             bw_text text = bwi_vocabulary_text(&f->tokens, i);
             const bwi_entry *entry = &f->tokens.entries[i];
@@ -151,21 +162,21 @@ static bw_status add_number(bwi_front_fitting *f, float number)
 bw_status bwi_front_fitting_add(bwi_front_fitting *f, const bwi_front_value *input)
 {
     bwi_front_kind kind = f->front->set.kind;
+    char error[BWI_ITEM_ERROR] = "", digits[BWI_DIGITS];
+    f->status = bwi_front_check(f->front, input, error);
+    if (f->status != BW_OK) {
+        return bwi_fail(f->front->ctx, f->status, "sample %" PRId64 ": %s", f->samples, error);
+    }
     f->samples++;
     for (int64_t i = 0; i < input->count && f->status == BW_OK; i++) {
-        char digits[24];
         if (kind == BWI_FRONT_DISCRETIZATION) {
             bool whole = input->dtype == BW_I32;
             f->status = add_number(f, whole ? (float)((const int32_t *)input->values)[i] : ((const float *)input->values)[i]);
-        } else if (input->dtype != BW_TEXT) {
-            int64_t number =
-                input->dtype == BW_I32 ? ((const int32_t *)input->values)[i] : (int64_t)((const float *)input->values)[i];
-            bw_text text = {.bytes = digits, .size = snprintf(digits, sizeof digits, "%" PRId64, number)};
-            count_text(f, &text);
         } else if (kind == BWI_FRONT_TEXT) {
             bwi_tokens_each(&f->front->set, &((const bw_text *)input->values)[i], count_token, f);
         } else {
-            count_text(f, &((const bw_text *)input->values)[i]);
+            bw_text text = bwi_front_text_at(input, i, digits);
+            count_text(f, &text);
         }
     }
     return f->status;
@@ -200,9 +211,7 @@ static int compare_integers(const void *a, const void *b)
 
 static bool is_special(const bwi_front_settings *set, const bw_text *text)
 {
-    bool mask = set->masked && strlen(set->mask) == (size_t)text->size && memcmp(set->mask, text->bytes, (size_t)text->size) == 0;
-    return mask || (set->named && strlen(set->oov_token) == (size_t)text->size &&
-                    memcmp(set->oov_token, text->bytes, (size_t)text->size) == 0);
+    return (set->masked && bwi_text_is(text, set->mask)) || (set->named && bwi_text_is(text, set->oov_token));
 }
 
 /* Gives the front the most frequent tokens, with the logarithm of 1 + texts / (1 + texts with the token). */
@@ -234,7 +243,7 @@ static void tell(const bwi_front_fitting *f, const char *name, int64_t distinct)
             f->front->tokens.count, distinct, f->samples);
     if (f->forgotten > 0) {
         bwi_log(ctx, BW_LOG_WARNING,
-                "layer %s: the samples have more different tokens than memory is meant for; %" PRId64
+                "layer %s: the samples have more distinct tokens than the memory for counting them holds; %" PRId64
                 " rare ones were forgotten on the way, "
                 "so counts may be too low by up to %" PRId64,
                 name, f->forgotten, f->lost);

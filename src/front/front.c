@@ -146,7 +146,7 @@ bw_text bwi_front_token(const bwi_front *front, int64_t number)
     return (bw_text){.bytes = special, .size = (int64_t)strlen(special)};
 }
 
-static bool is_text(const bw_text *text, const char *other)
+bool bwi_text_is(const bw_text *text, const char *other)
 {
     return (size_t)text->size == strlen(other) && memcmp(text->bytes, other, (size_t)text->size) == 0;
 }
@@ -157,7 +157,7 @@ static bool has_special(const bwi_front *front, const bw_text *tokens, int64_t c
     int64_t first = bwi_front_first_token(front), oov = bwi_front_first_oov(front);
     bool all = count >= first;
     for (int64_t i = 0; i < first && all; i++) {
-        all = is_text(&tokens[i], i < oov ? front->set.mask : front->set.oov_token);
+        all = bwi_text_is(&tokens[i], i < oov ? front->set.mask : front->set.oov_token);
     }
     return all;
 }
@@ -166,12 +166,16 @@ static bw_status take_tokens(bwi_front *front, const bw_text *tokens, int64_t co
 {
     char quoted[BWI_QUOTE_SIZE];
     for (int64_t i = 0; i < count; i++) {
-        if (tokens[i].size < 0 || tokens[i].size > INT_MAX || bwi_vocabulary_find_text(to, &tokens[i]) >= 0) {
+        if (tokens[i].size < 0 || tokens[i].size > INT_MAX) {
+            return bwi_fail(front->ctx, BW_INVALID_ARGUMENT, "%s: token %" PRId64 " has %" PRId64 " bytes, expected 0 to %d", what,
+                            i, tokens[i].size, INT_MAX);
+        }
+        if (bwi_vocabulary_find_text(to, &tokens[i]) >= 0) {
             return bwi_fail(front->ctx, BW_INVALID_ARGUMENT, "%s: the token %s appears twice", what,
                             bwi_quote(quoted, tokens[i].bytes, (size_t)tokens[i].size));
         }
-        if (front->set.masked && is_text(&tokens[i], front->set.mask)) {
-            return bwi_fail(front->ctx, BW_INVALID_ARGUMENT, "%s: the mask token %s stands among the others", what,
+        if (front->set.masked && bwi_text_is(&tokens[i], front->set.mask)) {
+            return bwi_fail(front->ctx, BW_INVALID_ARGUMENT, "%s: the mask token %s appears among the others", what,
                             bwi_quote(quoted, tokens[i].bytes, (size_t)tokens[i].size));
         }
         if (!bwi_vocabulary_add_text(to, &tokens[i])) {
@@ -267,8 +271,9 @@ bw_status bwi_front_set_boundaries(bwi_front *front, const float *boundaries, in
 {
     for (int64_t i = 1; i < count; i++) {
         if (!(boundaries[i - 1] <= boundaries[i])) {
-            return bwi_fail(front->ctx, BW_INVALID_ARGUMENT, "%s: bin_boundaries: %g stands after %g; expected rising numbers",
-                            what, (double)boundaries[i], (double)boundaries[i - 1]);
+            return bwi_fail(front->ctx, BW_INVALID_ARGUMENT,
+                            "%s: bin_boundaries: %g follows %g; expected numbers in ascending order", what, (double)boundaries[i],
+                            (double)boundaries[i - 1]);
         }
     }
     float *copy = bwi_allocate(front->ctx, (size_t)count, sizeof *copy);
@@ -339,7 +344,7 @@ static int64_t outside(output *o, const bw_text *text, const int64_t *number)
 static int64_t look_up(output *o, const bw_text *text, const int64_t *number)
 {
     const bwi_front *front = o->front;
-    if (front->set.masked && is_text(text, front->set.mask)) {
+    if (front->set.masked && bwi_text_is(text, front->set.mask)) {
         return front->set.mode == BWI_MODE_INT ? 0 : -1;
     }
     int64_t found = bwi_vocabulary_find_text(&front->tokens, text);
@@ -366,7 +371,7 @@ static int64_t hash_bin(const bwi_front_settings *set, const bw_text *text)
 {
     bool masked = set->masked && set->bins > 1;
     int64_t bin = (int64_t)(hash_of(set, text) % (uint64_t)(set->bins - masked));
-    return !masked ? bin : is_text(text, set->mask) ? 0 : bin + 1;
+    return !masked ? bin : bwi_text_is(text, set->mask) ? 0 : bin + 1;
 }
 
 static int64_t interval_of(const bwi_front *front, float number)
@@ -385,18 +390,30 @@ static int64_t interval_of(const bwi_front *front, float number)
 
 /* ---- Values ---- */
 
-static int64_t whole_at(const bwi_front_value *value, int64_t i)
+int64_t bwi_front_integer_at(const bwi_front_value *value, int64_t element)
 {
-    return value->dtype == BW_I32 ? ((const int32_t *)value->values)[i] : (int64_t)((const float *)value->values)[i];
+    return value->dtype == BW_I32 ? ((const int32_t *)value->values)[element] : (int64_t)((const float *)value->values)[element];
 }
 
-/* A value as text: numbers are written as TensorFlow's as_string writes integers. */
-static bw_text text_at(const bwi_front_value *value, int64_t i, char digits[24])
+bw_text bwi_front_text_at(const bwi_front_value *value, int64_t element, char digits[BWI_DIGITS])
 {
     if (value->dtype == BW_TEXT) {
-        return ((const bw_text *)value->values)[i];
+        return ((const bw_text *)value->values)[element];
     }
-    return (bw_text){.bytes = digits, .size = snprintf(digits, 24, "%" PRId64, whole_at(value, i))};
+    return (bw_text){.bytes = digits, .size = snprintf(digits, BWI_DIGITS, "%" PRId64, bwi_front_integer_at(value, element))};
+}
+
+bw_status bwi_front_check(const bwi_front *front, const bwi_front_value *input, char *error)
+{
+    bool integers = input->dtype == BW_F32 && front->set.kind != BWI_FRONT_DISCRETIZATION;
+    for (int64_t i = 0; integers && i < input->count; i++) {
+        float number = ((const float *)input->values)[i];
+        if (!(number >= -0x1p63F && number < 0x1p63F)) {
+            bwi_print(error, BWI_ITEM_ERROR, "expected an integer of 64 bits, found %g", (double)number);
+            return BW_INVALID_ARGUMENT;
+        }
+    }
+    return BW_OK;
 }
 
 static int64_t crossed(const bwi_front_settings *set, const bwi_front_value *inputs, int input_count, int64_t i)
@@ -409,7 +426,7 @@ static int64_t crossed(const bwi_front_settings *set, const bwi_front_value *inp
             const bw_text *text = &((const bw_text *)input->values)[i];
             one = bwi_farmhash(text->bytes, (size_t)text->size);
         } else {
-            one = (uint64_t)whole_at(input, i);
+            one = (uint64_t)bwi_front_integer_at(input, i);
         }
         hash = bwi_hash_join(hash, one);
     }
@@ -419,22 +436,22 @@ static int64_t crossed(const bwi_front_settings *set, const bwi_front_value *inp
 static int64_t index_of(output *o, const bwi_front_value *inputs, int input_count, int64_t i)
 {
     const bwi_front *front = o->front;
-    char digits[24];
+    char digits[BWI_DIGITS];
     if (front->set.kind == BWI_FRONT_DISCRETIZATION) {
         const bwi_front_value *in = &inputs[0];
-        return interval_of(front, in->dtype == BW_F32 ? ((const float *)in->values)[i] : (float)whole_at(in, i));
+        return interval_of(front, in->dtype == BW_F32 ? ((const float *)in->values)[i] : (float)bwi_front_integer_at(in, i));
     }
     if (front->set.kind == BWI_FRONT_ENCODING) {
-        return whole_at(&inputs[0], i);
+        return bwi_front_integer_at(&inputs[0], i);
     }
     if (front->set.kind == BWI_FRONT_CROSSING) {
         return crossed(&front->set, inputs, input_count, i);
     }
-    bw_text text = text_at(&inputs[0], i, digits);
+    bw_text text = bwi_front_text_at(&inputs[0], i, digits);
     if (front->set.kind == BWI_FRONT_HASHING) {
         return hash_bin(&front->set, &text);
     }
-    int64_t number = inputs[0].dtype == BW_TEXT ? 0 : whole_at(&inputs[0], i);
+    int64_t number = inputs[0].dtype == BW_TEXT ? 0 : bwi_front_integer_at(&inputs[0], i);
     return look_up(o, &text, inputs[0].dtype == BW_TEXT ? NULL : &number);
 }
 
@@ -450,6 +467,9 @@ bw_status bwi_front_apply(const bwi_front *front, const bwi_front_value *inputs,
     } else {
         o.vector = to;
         memset(to, 0, (size_t)(mode == BWI_MODE_ONE_HOT ? count * depth : depth) * sizeof *o.vector);
+    }
+    for (int k = 0; k < input_count && o.status == BW_OK; k++) {
+        o.status = bwi_front_check(front, &inputs[k], error);
     }
     for (int64_t i = 0; i < count && o.status == BW_OK; i++) {
         if (front->set.kind == BWI_FRONT_TEXT) {

@@ -88,6 +88,18 @@ struct bwi_front {
 
 int64_t bwi_front_first_oov(const bwi_front *front);
 int64_t bwi_front_first_token(const bwi_front *front);
+bool bwi_text_is(const bw_text *text, const char *other);
+
+enum { BWI_DIGITS = 24 }; /* of an integer as text */
+/* An element as an integer, which bwi_front_check has found it to be, or as text: integers are written as by TensorFlow's
+ * as_string. */
+int64_t bwi_front_integer_at(const bwi_front_value *value, int64_t element);
+bw_text bwi_front_text_at(const bwi_front_value *value, int64_t element, char digits[BWI_DIGITS]);
+/* Fails, with a text in `error` (BWI_ITEM_ERROR bytes), if a layer that takes integers is given a number beyond them. */
+bw_status bwi_front_check(const bwi_front *front, const bwi_front_value *input, char *error);
+
+/* ---- summary.c ---- */
+
 /* Fits boundaries as Keras's Discretization does, by a summary of `epsilon` that is merged from block to block. */
 typedef struct bwi_summary {
     float *values, *weights;

@@ -28,22 +28,25 @@ void bwi_optimizer_begin(bwi_optimizer *o, float scale)
     o->row->begin(o);
 }
 
-static inline __attribute__((always_inline)) bwi_step_part part_of(const bwi_optimizer *o, const bwi_variable *variable,
-                                                                   int64_t first)
+/* Every member is written where it is read: a copy by vectors, right after stores of pointers, would wait for these. */
+static inline __attribute__((always_inline)) void set_part(bwi_step_part *part, const bwi_optimizer *o,
+                                                           const bwi_variable *variable, int64_t first)
 {
     const bwi_slot *slots = &o->slots[variable->index * BWI_MAX_SLOTS];
     size_t offset = (size_t)(first - slots[0].first) * sizeof(float);
-    bwi_step_part part = {.l1 = variable->l1, .l2 = variable->l2, .clip = o->clips[variable->index]};
+    *part = (bwi_step_part){0};
+    part->l1 = variable->l1;
+    part->l2 = variable->l2;
+    part->clip = o->clips[variable->index];
     if (o->row->trusts) {
-        part.trust = o->trusts[variable->index];
+        part->trust = o->trusts[variable->index];
     }
     for (int k = 0; k < o->slot_count; k++) {
-        part.slots[k] = slots[k].data ? (char *)slots[k].data + offset : NULL;
+        part->slots[k] = slots[k].data ? (char *)slots[k].data + offset : NULL;
     }
     if (o->averages) {
-        part.average = (char *)slots[o->slot_count].data + offset;
+        part->average = (char *)slots[o->slot_count].data + offset;
     }
-    return part;
 }
 
 void bwi_optimizer_update(void *optimizer, const bwi_variable *variable, int64_t first, int64_t count, const void *gradient)
@@ -52,7 +55,8 @@ void bwi_optimizer_update(void *optimizer, const bwi_variable *variable, int64_t
     if (o->row->is_whole && bwi_variable_is_whole(o, variable)) {
         return;
     }
-    bwi_step_part part = part_of(o, variable, first);
+    bwi_step_part part;
+    set_part(&part, o, variable, first);
     o->kernels->optimize->update(&o->step, &part, count, gradient, bwi_variable_at(variable, first));
 }
 
@@ -120,7 +124,8 @@ static void take_clips(bwi_session *s)
 static double lamb_norm(void *user, const bwi_variable *variable, int64_t first, int64_t count, const void *gradient)
 {
     const bwi_optimizer *o = user;
-    bwi_step_part part = part_of(o, variable, first);
+    bwi_step_part part;
+    set_part(&part, o, variable, first);
     return o->kernels->optimize->lamb_norm(&o->step, &part, count, gradient, bwi_variable_at(variable, first));
 }
 
@@ -179,7 +184,8 @@ static double rehearse(void *optimizer, const bwi_variable *variable, int64_t fi
     if (o->row->is_whole && bwi_variable_is_whole(o, variable)) {
         return 0; /* bwi_whole_rehearse looks at it */
     }
-    bwi_step_part part = part_of(o, variable, first);
+    bwi_step_part part;
+    set_part(&part, o, variable, first);
     return o->kernels->optimize->rehearse(&o->step, &part, count, gradient, bwi_variable_at(variable, first)) ? 0 : (double)NAN;
 }
 
@@ -210,9 +216,9 @@ bw_status bwi_session_apply(bwi_session *s)
     double squared_norm, count = s->window_count;
     if (s->compiles != s->training->compiles) {
         return bwi_fail(s->training->ctx, BW_INVALID_ARGUMENT,
-                        "the model was compiled after these gradients were begun: begin anew");
+                        "the model was compiled after these gradients were made: make new ones with bw_gradients_new");
     }
-    bool whole = bwi_whole_reads_gradients(s->training);
+    bool whole = s->whole && bwi_whole_reads_gradients(s->training); /* its memory exists where something needs it */
     s->window_count = 0;
     bw_status status = bwi_exec_reduce(s->exec, clips_by_norm(o) || o->row->trusts || whole ? &squared_norm : NULL);
     if (status != BW_OK) {
@@ -221,7 +227,9 @@ bw_status bwi_session_apply(bwi_session *s)
     unsigned state = bwi_float_begin(); /* the step's constants must not depend on the caller's rounding */
     float product = o->momentum_product;
     bwi_optimizer_begin(o, count > 0 ? (float)(1 / count) : 0);
-    bwi_whole_penalize(s, count);
+    if (s->whole) {
+        bwi_whole_penalize(s, count);
+    }
     take_clips(s);
     if (o->row->trusts) {
         take_trusts(s);
@@ -230,7 +238,7 @@ bw_status bwi_session_apply(bwi_session *s)
     if (bwi_exec_large(s->exec) || !s->moderate || !calm) {
         status = bwi_exec_rehearse(s->exec, rehearse, o);
     }
-    if (status == BW_OK) {
+    if (status == BW_OK && s->whole) {
         status = bwi_whole_rehearse(s);
     }
     if (status != BW_OK) {
@@ -238,11 +246,13 @@ bw_status bwi_session_apply(bwi_session *s)
         bwi_float_restore(state);
         return status;
     }
-    bwi_whole_update(s);
+    if (s->whole) {
+        bwi_whole_update(s);
+    }
     bwi_sink sink = {.take = bwi_optimizer_update, .reads = tell_reads, .user = o};
     bool touched = stays(o, &s->training->model->graph);
     status = touched ? bwi_exec_update_touched(s->exec, &sink) : bwi_exec_update(s->exec, &sink);
-    if (status == BW_OK && bwi_whole_constrain_all(s)) {
+    if (status == BW_OK && s->whole && bwi_whole_constrain_all(s)) {
         bwi_exec_touch(s->exec);
     }
     bwi_float_restore(state);

@@ -32,18 +32,11 @@ bw_status bwi_model_evaluate(bw_model *model, bw_dataset *dataset, bw_history **
         status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "evaluate: there is no place for the result: the pointer to it is NULL");
     }
     bw_dataset *front = NULL;
-    if (status == BW_OK) {
-        status = bwi_front_data(model, dataset, &front);
-        dataset = front ? front : dataset;
-    }
-    if (status == BW_OK) {
-        status = bwi_dataset_finish(dataset);
-    }
     bwi_session s;
     bwi_session_options options = {.evaluate = true};
-    bool open = status == BW_OK;
-    if (open) {
-        status = bwi_session_open(&s, model, dataset, &options);
+    bool open = false;
+    if (status == BW_OK) {
+        status = bwi_session_open_whole(&s, model, &dataset, &front, &options);
         open = status == BW_OK;
     }
     status = bwi_ranks_enter(ctx, status);

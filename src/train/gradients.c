@@ -139,7 +139,8 @@ static bw_status begin(bw_gradients *g, bw_batch *batch)
     }
     bw_status status = g->open ? check_alike(g, batch->dataset) : open_session(g, batch->dataset);
     if (status == BW_OK && g->session.compiles != g->session.training->compiles) {
-        status = bwi_fail(g->ctx, BW_INVALID_ARGUMENT, "the model was compiled after these gradients were begun: begin anew");
+        status = bwi_fail(g->ctx, BW_INVALID_ARGUMENT,
+                          "the model was compiled after these gradients were made: make new ones with bw_gradients_new");
     }
     return status;
 }

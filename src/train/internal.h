@@ -107,6 +107,10 @@ struct bwi_variant {
 };
 
 bw_status bwi_session_open(bwi_session *session, bw_model *model, bw_dataset *dataset, const bwi_session_options *options);
+/* The same for all samples of a dataset, whose stream is read to its end. *dataset becomes the samples as the model takes them;
+ * *front is what the caller frees for that, also after a failure. */
+bw_status bwi_session_open_whole(bwi_session *session, bw_model *model, bw_dataset **dataset, bw_dataset **front,
+                                 const bwi_session_options *options);
 
 /* Samples that are made ahead may take a quarter of the budget (session_plan.c). */
 typedef struct bwi_made_ahead {

@@ -22,18 +22,11 @@ static bw_status run(bw_context *ctx, bw_model *model, bw_dataset *dataset, floa
 {
     bw_status status = bwi_run_begin(ctx, "predict", model, dataset);
     bw_dataset *front = NULL;
-    if (status == BW_OK) {
-        status = bwi_front_data(model, dataset, &front);
-        dataset = front ? front : dataset;
-    }
-    if (status == BW_OK) {
-        status = bwi_dataset_finish(dataset);
-    }
     bwi_session s;
     bwi_session_options options = {.predict = true};
-    bool open = status == BW_OK;
-    if (open) {
-        status = bwi_session_open(&s, model, dataset, &options);
+    bool open = false;
+    if (status == BW_OK) {
+        status = bwi_session_open_whole(&s, model, &dataset, &front, &options);
         open = status == BW_OK;
     }
     if (open) {

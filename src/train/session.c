@@ -263,6 +263,17 @@ bw_status bwi_session_open(bwi_session *s, bw_model *model, bw_dataset *dataset,
     return status;
 }
 
+bw_status bwi_session_open_whole(bwi_session *s, bw_model *model, bw_dataset **dataset, bw_dataset **front,
+                                 const bwi_session_options *options)
+{
+    bw_status status = bwi_front_data(model, *dataset, front);
+    if (status == BW_OK) {
+        *dataset = *front ? *front : *dataset;
+        status = bwi_dataset_finish(*dataset);
+    }
+    return status == BW_OK ? bwi_session_open(s, model, *dataset, options) : status;
+}
+
 void bwi_session_close(bwi_session *s)
 {
     bwi_exec_close(s->exec);

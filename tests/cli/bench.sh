@@ -63,7 +63,7 @@ expect_code 0 'bench --model --data'
 expect_pattern out '^model +100 +[0-9]+ ' 'bench --model --data'
 expect_usage 'expected --workload NAME, or --model M with --data or --shape' bench
 expect_usage '--workload and --model exclude each other' bench --workload linear2 --model 'dense(1)'
-expect_usage '--model: expected --data D beside it, or --shape' bench --model 'dense(1)'
+expect_usage '--model needs --data D, or --shape' bench --model 'dense(1)'
 expect_usage '--data, --shape, --optimizer and --loss belong to --model' bench --workload linear2 --shape 3
 finish
 

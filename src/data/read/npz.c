@@ -106,7 +106,7 @@ static bw_status find_members(reading *r)
         for (int j = 0; j < r->fields; j++) {
             const char *other = bwi_zip_name(r->zip, r->members[j]);
             if (strcmp(other, member) == 0) {
-                return bwi_fail(r->ctx, BW_DATA_LOSS, "%s: member %s stands in it twice", r->path, quoted);
+                return bwi_fail(r->ctx, BW_DATA_LOSS, "%s: member %s appears twice", r->path, quoted);
             }
             if (other[0] == member[0] && (length == 0 || other[1] == '.')) {
                 return bwi_fail(r->ctx, BW_INVALID_ARGUMENT,

@@ -102,7 +102,7 @@ static bw_status find(bwi_fit_checkpoints *c, bw_fit_options *o)
     }
     bw_status status = bwi_checkpoint_find(c->ctx, &c->found, o->checkpoint_dir);
     if (status == BW_OK && c->found.step < 0) {
-        bwi_log(c->ctx, BW_LOG_INFO, "%s: there is no checkpoint yet, so training begins anew", o->checkpoint_dir);
+        bwi_log(c->ctx, BW_LOG_INFO, "%s: there is no checkpoint yet, so a new run begins", o->checkpoint_dir);
     }
     return status;
 }
@@ -237,8 +237,8 @@ bw_status bwi_fit_checkpoints_open(bwi_fit_checkpoints *c, const bw_fit_options 
         c->seconds_before = c->found.seconds;
         c->taken = c->found.step;
         c->taken_between = c->state.cursor.step == 0 && c->state.cursor.position == 0 && c->state.cursor.epoch > 0;
-        bwi_log(c->ctx, BW_LOG_INFO, "%s: training goes on from step %" PRId64 ", epoch %" PRId64, o->checkpoint_dir, c->found.step,
-                c->state.cursor.epoch + 1);
+        bwi_log(c->ctx, BW_LOG_INFO, "%s: training continues from step %" PRId64 ", epoch %" PRId64, o->checkpoint_dir,
+                c->found.step, c->state.cursor.epoch + 1);
     }
     if (status == BW_OK && c->ctx->rank == 0) {
         bwi_store_cut(c->ctx, o->checkpoint_dir, c->found.step);

@@ -188,12 +188,39 @@ static void test_loop(void **state)
     bw_close(ctx);
 }
 
+/* Layers for categories take integers: another number has no bits that all machines agree on. */
+static void test_no_integers(void **state)
+{
+    (void)state;
+    static const char *const models[] = {"integer_lookup(output_mode=multi_hot,vocabulary=(1,2)) dense(2,softmax)",
+                                         "integer_lookup(output_mode=multi_hot) dense(2,softmax)",
+                                         "hashing(4,output_mode=multi_hot) dense(2,softmax)"};
+    static const float beyond[] = {NAN, INFINITY, 0x1p63F, -0x1.000002p63F};
+    for (int m = 0; m < 3; m++) {
+        for (int i = 0; i < 4; i++) {
+            told t;
+            float numbers[ROWS] = {1, 2, 1, 2, 1, -0x1p63F, 0x1.fffffep62F}; /* the ends of the range are in it */
+            bw_context *ctx = open_told(&t, 1);
+            bw_array x = {.data = numbers, .dtype = BW_F32, .ndim = 2, .shape = {ROWS, 1}};
+            bw_array y = {.data = classes, .dtype = BW_I32, .ndim = 1, .shape = {ROWS}};
+            check_ok(ctx, bw_fit(bw_model_parse(ctx, models[m]), bw_from_arrays(ctx, &x, &y, NULL), NULL, NULL));
+            numbers[3] = beyond[i];
+            assert_int_equal(bw_fit(bw_model_parse(ctx, models[m]), bw_from_arrays(ctx, &x, &y, NULL), NULL, NULL),
+                             BW_INVALID_ARGUMENT);
+            const char *message = bw_message(ctx);
+            assert_non_null(strstr(message, "sample 3"));
+            assert_non_null(strstr(message, "expected an integer of 64 bits, found "));
+            bw_close(ctx);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_keras), cmocka_unit_test(test_images),         cmocka_unit_test(test_training_part),
         cmocka_unit_test(test_given), cmocka_unit_test(test_given_identity), cmocka_unit_test(test_others),
-        cmocka_unit_test(test_loop),
+        cmocka_unit_test(test_loop),  cmocka_unit_test(test_no_integers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

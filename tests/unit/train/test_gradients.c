@@ -184,8 +184,8 @@ static void test_compiled_in_between(void **state)
     /* Another loss alone keeps the optimizer, but what was summed is the old one's. */
     check_ok(p.ctx, bw_gradients_add(gradients, batch, NULL));
     check_ok(p.ctx, bw_recompile(p.model, NULL, "sparse_categorical_crossentropy", NULL));
-    check_fails(p.ctx, bw_gradients_add(gradients, batch, NULL), BW_INVALID_ARGUMENT, "begin anew");
-    check_fails(p.ctx, bw_apply(p.model, gradients), BW_INVALID_ARGUMENT, "begin anew");
+    check_fails(p.ctx, bw_gradients_add(gradients, batch, NULL), BW_INVALID_ARGUMENT, "bw_gradients_new");
+    check_fails(p.ctx, bw_apply(p.model, gradients), BW_INVALID_ARGUMENT, "bw_gradients_new");
     planned_close(&p);
 }
 

@@ -266,7 +266,7 @@ static void drop_last(csv_table *table)
     }
     column->kind = CSV_IGNORED;
     column->dropped = true;
-    bwi_log(table->ctx, BW_LOG_INFO, "%s: every line ends with %s; the empty column behind it is left out", table->path,
+    bwi_log(table->ctx, BW_LOG_INFO, "%s: every line ends with %s; the empty column after it is left out", table->path,
             bwi_csv_separator_text(table->dialect.separator, mark));
 }
 
