@@ -301,16 +301,23 @@ static void abandon_pool(bw_context *ctx)
     ctx->pool = NULL;
 }
 
-/* Takes the pages of its worker's stack that kernels will use: they are the process's, and a plan does not count them. */
-static void take_stack(void *user, int worker)
+/* Takes the pages of a worker's stack that kernels will use: they are the process's, and a plan does not count them. */
+static __attribute__((noinline)) void take_stack(void)
 {
-    enum { DEPTH = 1 << 16, STEP = 1 << 10 };
+    enum { DEPTH = 1 << 15, STEP = 1 << 10 };
     volatile unsigned char stack[DEPTH];
-    (void)user;
-    (void)worker;
     for (int i = 0; i < DEPTH; i += STEP) {
         stack[i] = 0;
         (void)stack[i];
+    }
+}
+
+/* Worker 0 is the caller, whose stack may be small, and has been used before. */
+static void settle_worker(void *user, int worker)
+{
+    (void)user;
+    if (worker > 0) {
+        take_stack();
     }
 }
 
@@ -338,7 +345,7 @@ bw_status bwi_pool_open(bw_context *ctx)
         }
     }
     ctx->pool = pool;
-    bwi_pool_run(ctx, pool->workers, take_stack, NULL);
+    bwi_pool_run(ctx, pool->workers, settle_worker, NULL);
     return BW_OK;
 }
 

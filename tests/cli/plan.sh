@@ -98,7 +98,7 @@ expect_usage '--model is required' plan
 expect_usage "--explain: expected an out-of-memory message" plan --model "$conv" --explain 'it failed'
 expect_usage "--batch: expected a whole number of 1 or more, or full, found '0'" plan --model "$conv" --batch 8,0
 expect_usage "found ''" plan --model "$conv" --batch 8,
-expect_usage '--batch full: expected --data' plan --model "$conv" --batch full
+expect_usage '--batch full needs --data' plan --model "$conv" --batch full
 run plan --model 'dense(1)'
 expect_code 1 'plan without an input'
 expect_text err 'begin it with input(...)' 'plan without an input'

@@ -204,7 +204,7 @@ static void test_refused(void **state)
         {"text_vectorization(mode=count,length=3)", "output_sequence_length is for output_mode int only"},
         {"string_lookup(vocabulary=(a,b,a))", "appears twice"},
         {"text_vectorization(pad_to_max_tokens=true,mode=count)", "needs max_tokens"},
-        {"discretization(bin_boundaries=(2,1))", "expected rising numbers"},
+        {"discretization(bin_boundaries=(2,1))", "expected numbers in ascending order"},
     };
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         assert_null(bw_model_parse(ctx, refused[i].expression));

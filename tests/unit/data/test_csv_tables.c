@@ -66,7 +66,7 @@ static void test_beginnings(void **state)
     refuse("a,b\r1,2\r3,4\r", NULL, BW_INVALID_ARGUMENT, "its lines end with CR alone");
     /* A separator at the end of every line makes no column. */
     expect("a,b,y,\n1,2,3,\n4,5,6,\n", NULL, "1 2 -> 3; 4 5 -> 6; ");
-    assert_contains(logged, "every line ends with ','; the empty column behind it is left out");
+    assert_contains(logged, "every line ends with ','; the empty column after it is left out");
     refuse("a,b,y,z\n1,2,3,\n4,5,6,\n", NULL, BW_INVALID_ARGUMENT, "column 'z': a value is missing");
 }
 
