@@ -184,6 +184,8 @@ foreach(script IN LISTS cli_tests)
     get_filename_component(name ${script} NAME_WE)
     bw_add_test(NAME cli/${name} COMMAND bash ${script} LABELS cli)
 endforeach()
+# Some of the doctor's findings are about the machine as it is at that moment, so nothing else runs beside them.
+set_tests_properties(cli/findings PROPERTIES RUN_SERIAL ON)
 
 # Real processes of each MPI that there is. The library for it is not sanitized, nor is MPI.
 if(NOT BW_SANITIZE)
