@@ -103,6 +103,14 @@ static bw_node *convolve(const bwi_layer *layer, bwi_graph *graph, const bwi_op 
     return bwi_activation_add(graph, layer->name, node, v[at->activation].text);
 }
 
+/* For large or dilated depthwise kernels, oneDNN's gradient of the weights is 15 times slower than its other passes, and with
+ * AVX-512 it fills up every channel to 16. */
+const bwi_op *bwi_convolution_depthwise_op(const bwi_conv2d_attributes *a, int64_t multiplier, int ndim)
+{
+    bool large = a->kernel[0] > 3 || a->kernel[1] > 3 || a->dilation[0] > 1 || a->dilation[1] > 1;
+    return ndim == 3 && multiplier == 1 && large ? &bwi_op_depthwise : &bwi_op_conv2d;
+}
+
 static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
 {
     (void)input_count;
@@ -119,7 +127,9 @@ static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *const *
                               (long long)channels, (long long)a.filters, (long long)a.groups);
     }
     bwi_shape kernel = bwi_convolution_kernel(a.kernel, ndim, channels / a.groups, a.filters);
-    return convolve(layer, graph, ndim == 4 ? &bwi_op_conv3d : &bwi_op_conv2d, x, &a, &kernel, &conv_indices);
+    bool each = a.groups > 1 && a.groups == channels && a.groups == a.filters; /* which has the same order in memory */
+    const bwi_op *op = ndim == 4 ? &bwi_op_conv3d : each ? bwi_convolution_depthwise_op(&a, 1, ndim) : &bwi_op_conv2d;
+    return convolve(layer, graph, op, x, &a, &kernel, &conv_indices);
 }
 
 const bwi_layer_row bwi_layer_conv3d = {"Conv3D", "conv3d", "conv3d", image_arguments, COUNT, build, BWI_LAYER_VOLUME};
@@ -166,13 +176,6 @@ static const bwi_convolution_indices depthwise_indices = {D_ACTIVATION,       D_
                                                           D_USE_BIAS,         D_DEPTHWISE_INITIALIZER,
                                                           D_BIAS_INITIALIZER, D_DEPTHWISE_REGULARIZER,
                                                           D_BIAS_REGULARIZER};
-
-/* For large or dilated depthwise kernels, oneDNN's gradient of the weights is 15 times slower than its other passes. */
-const bwi_op *bwi_convolution_depthwise_op(const bwi_conv2d_attributes *a, int64_t multiplier, int ndim)
-{
-    bool large = a->kernel[0] > 3 || a->kernel[1] > 3 || a->dilation[0] > 1 || a->dilation[1] > 1;
-    return ndim == 3 && multiplier == 1 && large ? &bwi_op_depthwise : &bwi_op_conv2d;
-}
 
 static bw_node *build_each(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
 {

@@ -1,7 +1,7 @@
 /*
- * depthwise: every channel is convolved by itself, in whatever block the image comes. Variables: kernel (kh, kw, channels, 1),
- * stored as it is, and bias if there is one. Attributes are those of conv2d; filters and groups are the channels. Several
- * outputs for a channel are conv2d's.
+ * depthwise: every channel is convolved by itself, in whatever block the image comes. Variables: kernel (kh, kw, channels, 1) or
+ * (kh, kw, 1, channels), stored as it is, and bias if there is one. Attributes are those of conv2d; filters and groups are the
+ * channels. Several outputs for a channel are conv2d's.
  */
 #include "op/op.h"
 

@@ -159,8 +159,8 @@ static int uses_of(const bwi_graph *graph, const bwi_variable *variable)
 
 /* Whether nearly all gradients can be deferred to the update, and so need no lanes (exec/split.c), but their factors: those of a
  * usual batch should need less than a few lanes and a quarter of its values; those of this one, or its lanes if they are less,
- * with the lanes of all other gradients no more than the values of the whole batch. The answer is the same for kernels that
- * defer none. */
+ * with the lanes of all other gradients no more than three quarters of the values of the whole batch, as tiles need some, too. The
+ * answer is the same for kernels that defer none. */
 static bool is_mostly_deferred(const bwi_plan_request *request, int64_t tile, size_t whole)
 {
     const bwi_graph *graph = request->graph;
@@ -190,7 +190,8 @@ static bool is_mostly_deferred(const bwi_plan_request *request, int64_t tile, si
     size_t others = bwi_size_multiply(trained - deferred, SOME_LANES - 1);
     staged = bwi_size_multiply(staged, (window + (size_t)tile - 1) / (size_t)tile);
     size_t cost = bwi_size_add(staged < lanes ? staged : lanes, others);
-    return window == 0 || whole == 0 || cost <= bwi_size_add(bwi_size_multiply(whole, window), FREE_DEFERRED_BYTES);
+    size_t values = bwi_size_multiply(whole, window);
+    return window == 0 || whole == 0 || cost <= bwi_size_add(values - values / 4, FREE_DEFERRED_BYTES);
 }
 
 /* Eight lanes or more let up to eight ranks have the bits of one. Where their sums would cost too much and cannot be deferred

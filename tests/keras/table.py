@@ -107,6 +107,7 @@ image("layer_conv2d_stride_same_even", "conv2d(4,4,relu,strides=3,padding=same)"
 image("layer_conv2d_dilation", "conv2d(3,2,tanh) conv2d(4,3,relu,dilation_rate=2)", x=(8, 9, 2))
 image("layer_conv2d_dilation_same", "conv2d(4,3,relu,dilation_rate=(2,1),padding=same)")
 image("layer_conv2d_groups", "conv2d(4,2,tanh) conv2d(6,3,relu,groups=2,padding=same)")
+image("layer_conv2d_each", "conv2d(18,1,tanh) conv2d(18,5,relu,padding=same,groups=18)")
 image("layer_conv2d_5x5", "conv2d(3,5,relu,padding=same)")
 
 image("layer_depthwise_conv2d", "conv2d(3,2,tanh) depthwise_conv2d(3,relu)")

@@ -137,6 +137,9 @@ static void tiles_cost_no_more_than_the_batch(void **state)
         /* As the ends of ResNet50 and MobileNet: few pixels, many weights, a phase for each normalisation. */
         "input(4,4,128) conv2d(256,1,strides=2) batchnorm relu conv2d(128,3,padding=same) batchnorm relu conv2d(512,1) "
         "batchnorm relu conv2d(128,1) batchnorm relu conv2d(512,1) batchnorm relu global_avgpool2d dense(10,softmax)",
+        /* As the end of ConvNeXt: channels by themselves, and dense layers over few positions. */
+        "input(2,2,192) a=conv2d(192,7,padding=same,groups=192) layernorm dense(768,gelu) dense(192) add(a) "
+        "b=conv2d(192,7,padding=same,groups=192) layernorm dense(768,gelu) dense(192) add(b) global_avgpool2d dense(10,softmax)",
     };
     static const int64_t batches[] = {32, 33, 100, 256, 1000, 1024}; /* also a tile and a remainder */
     bw_context_options opening = BW_CONTEXT_OPTIONS_DEFAULT;
