@@ -20,7 +20,7 @@ struct bwi_front_fitting {
     bwi_vocabulary tokens;
     size_t limit;
     int64_t samples;
-    int64_t forgotten, lost; /* tokens that were forgotten, and how often one of them may have occurred */
+    int64_t forgotten, lost; /* tokens that were forgotten, and how many occurrences of one token went with them, at most */
     int64_t foreign;         /* occurrences of tokens that are too long or not UTF-8 */
     bw_status status;
     bwi_summary summary;
@@ -74,11 +74,13 @@ static int64_t next_count(const bwi_vocabulary *tokens, int64_t count)
     return next;
 }
 
-/* Forgets tokens that occurred least, so that at most half of the memory stays in use. Each round forgets at least one of them. */
+/* Forgets tokens that occurred least, so that at most half of the memory stays in use. Each round forgets at least one of them.
+ * The first is that of the lowest count there is, however much was lost before: most tokens that came since may have occurred once,
+ * and the others often. */
 static bw_status forget(bwi_front_fitting *f)
 {
     bwi_vocabulary kept = {.ctx = f->front->ctx};
-    int64_t least = f->lost;
+    int64_t least = 0;
     do {
         bwi_vocabulary_free(&kept);
         least = next_count(&f->tokens, least);
@@ -99,7 +101,7 @@ static bw_status forget(bwi_front_fitting *f)
         }
     } while (bwi_vocabulary_bytes(&kept) > f->limit / 2 && kept.count > 0);
     f->forgotten += f->tokens.count - kept.count;
-    f->lost = least;
+    f->lost += least;
     bwi_vocabulary_free(&f->tokens);
     f->tokens = kept;
     return BW_OK;
@@ -122,7 +124,7 @@ static bool count_token(void *user, const bwi_token *token)
         return true;
     }
     int64_t found = bwi_vocabulary_find(&f->tokens, token, hash, size);
-    if (found < 0 && bwi_vocabulary_bytes(&f->tokens) > f->limit) {
+    if (found < 0 && f->tokens.count > 0 && bwi_vocabulary_bytes(&f->tokens) > f->limit) {
         f->status = forget(f);
     }
     if (found < 0 && f->status == BW_OK) {
