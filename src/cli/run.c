@@ -113,11 +113,15 @@ void cli_run_close(void)
     }
 }
 
-/* Whether a name is that of a file that a killed process was writing: history.json.1234.tmp, model.keras.1234-5.tmp. */
+/* Whether a name is that of a file that a killed run was writing: history.json.1234.tmp, model.keras.1234-5.tmp. Where the lock
+ * file tells of no run, one was killed before it wrote more than run.json on trial; other files are the user's. */
 static bool is_unfinished(const char *name)
 {
     size_t length = strlen(name), tail = strlen(".tmp");
     if (length <= tail || strcmp(name + length - tail, ".tmp") != 0) {
+        return false;
+    }
+    if (claimed.fresh && strncmp(name, "run.json.", strlen("run.json.")) != 0) {
         return false;
     }
     size_t end = length - tail, at = end;
