@@ -33,13 +33,14 @@ static bw_status fail_number(const bw_dataset *dataset, const bwi_host_rows *row
         return bwi_gather_fail(dataset, field, number, to, error);
     }
     int64_t at = 0;
-    while (at + 1 < rows->values && values[at] == rintf(values[at])) {
+    while (at + 1 < rows->values && values[at] == rintf(values[at]) && fabsf(values[at]) < 0x1p31F) {
         at++;
     }
+    bool whole = values[at] == rintf(values[at]) && fabsf(values[at]) < INFINITY;
     return bwi_sample_error(dataset, number, error, BW_INVALID_ARGUMENT,
-                            "its target cannot be read as int32: it is %.9g, and class numbers are whole; for other numbers use a "
+                            "its target cannot be read as int32: it is %.9g, and class numbers are %s; for other numbers use a "
                             "loss such as mean_squared_error",
-                            (double)values[at]);
+                            (double)values[at], whole ? "integers of 32 bits" : "whole");
 }
 
 /* Texts are no numbers, and never get into a tile: their addresses and sizes are copied, as int32, to host memory. */
