@@ -325,7 +325,7 @@ int bwi_durable_folder(bw_context *ctx, const char *path, const char **what);
 int bwi_thread_start(pthread_t *thread, size_t stack_bytes, void *(*run)(void *user), void *user);
 /* How often this process is a child of the one that first started a thread. */
 int bwi_forks(void);
-/* A lock of the whole process, for a few instructions and no calls: a child of fork never finds it held. */
+/* A lock of the whole process, for what takes no time and no other lock: a child of fork never finds it held. */
 void bwi_moment_begin(void);
 void bwi_moment_end(void);
 /* A mutex with a condition, whose waits of a limited time keep to the monotonic clock. False: there is neither. */

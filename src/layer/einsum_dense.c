@@ -96,8 +96,8 @@ static bool repeats(const char *axes, int count)
     return twice;
 }
 
-/* Sorts the kernel's letters into summed and made ones. False if the equation has a letter that this layer
- * cannot handle. */
+/* Sorts the kernel's letters into summed and made ones. False if the equation has a letter that this layer cannot
+ * handle. */
 static bool sort_letters(equation *e, const char *kernel, int count)
 {
     e->summed = e->made = 0;

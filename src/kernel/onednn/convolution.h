@@ -100,9 +100,9 @@ bw_status bwi_conv_bind(bw_context *ctx, bwi_conv_run **run, const bwi_conv *con
 void bwi_conv_run_free(bwi_conv_run *run);
 bw_status bwi_conv_execute(const bwi_conv_run *run);
 
-/* Leaves "convolution ...: oneDNN says ..." as the context's message, and returns a status. */
 /* Before oneDNN makes anything: BW_RESOURCE_EXHAUSTED if there is too little memory for it to survive. */
 bw_status bwi_conv_check_room(bw_context *ctx);
+/* Leaves "convolution ...: oneDNN says ..." as the context's message, and returns a status. */
 bw_status bwi_conv_fail(bw_context *ctx, const bwi_conv_shape *shape, dnnl_status_t status);
 
 #endif
