@@ -134,6 +134,7 @@ void bwi_split_run(bwi_exec *exec)
         int64_t parts = op->split ? op->split->parts(b->call.node, (int)b->instruction->pass) : 0;
         if (bwi_cancelled(exec->ctx)) {
             exec->workers[0].status = BW_CANCELLED;
+            atomic_store(&exec->failed, 1);
             return;
         }
         if (!parts && b->adds && tiles > exec->plan->lanes) {
