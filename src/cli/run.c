@@ -131,8 +131,19 @@ static bool is_unfinished(const char *name)
     return at < end && at > 1 && name[at - 1] == '.';
 }
 
-/* A killed run leaves the lock file, some of its files, and one that it had not finished, which goes now that the folder is locked;
- * nothing else may be overwritten. Returns false after a message. */
+/* Removes what killed processes had not finished writing. */
+static void remove_unfinished(DIR *names)
+{
+    rewinddir(names);
+    for (const struct dirent *entry = readdir(names); entry; entry = readdir(names)) {
+        if (is_unfinished(entry->d_name)) {
+            (void)unlinkat(dirfd(names), entry->d_name, 0);
+        }
+    }
+}
+
+/* A killed run leaves the lock file, some of its files, and one that it had not finished, which goes if the folder may be taken; in
+ * another folder nothing is touched. Returns false after a message. */
 static bool check_content(const char *folder, bool replace)
 {
     char other[256] = "";
@@ -141,9 +152,7 @@ static bool check_content(const char *folder, bool replace)
     for (const struct dirent *entry = names ? readdir(names) : NULL; entry; entry = readdir(names)) {
         const char *name = entry->d_name;
         bool own = strcmp(name, lock_name) == 0 || (replace && strcmp(name, "checkpoints") == 0);
-        if (is_unfinished(name)) {
-            (void)unlinkat(dirfd(names), name, 0);
-        } else if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && !own) {
+        if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && !own && !is_unfinished(name)) {
             complete = complete || strcmp(name, "run.json") == 0;
             snprintf(other, sizeof other, "%s", name);
         }
@@ -152,7 +161,7 @@ static bool check_content(const char *folder, bool replace)
         cli_fail("%s: cannot list the folder of the run: %s", folder, strerror(errno));
         return false;
     }
-    closedir(names);
+    bool taken = false;
     if (complete && !replace) {
         cli_fail("%s: expected a new folder, found a run in it; give another name", folder);
     } else if (!complete && other[0] && claimed.fresh) {
@@ -160,9 +169,11 @@ static bool check_content(const char *folder, bool replace)
             "%s: expected a new or an empty folder, found '%s' in it, and files of a run might replace others; give another name",
             folder, other);
     } else {
-        return true;
+        remove_unfinished(names);
+        taken = true;
     }
-    return false;
+    closedir(names);
+    return taken;
 }
 
 bool cli_run_open(const char *folder, bool replace)
