@@ -1,7 +1,7 @@
 # What fails below the command: a run is killed before each of its calls for files, half of a write being done, and goes on from the
 # checkpoint before or after it; each allocation and each call for a file or a socket of a training with a page and
-# of a conversion fails, and the command ends with its code, nothing half-written and nothing left over. $FAULT_STEP: every how
-# manieth call it is (7).
+# of a conversion fails, and the command ends with its code, nothing half-written and nothing left over. One call in $FAULT_STEP
+# is chosen (7).
 . "$(dirname "$0")/run.sh"
 
 if [ -z "${BW_TEST_SHIM:-}" ] || [ ! -e "${BW_TEST_SHIM:-}" ]; then
@@ -49,7 +49,7 @@ echo "killed before $killed of $n calls, resumed each time"
 
 # ---- Failures ----
 
-# each KIND WHAT OUTPUT COMMAND...: every so manieth call fails, with gaps that grow. The output is whole or not there.
+# each KIND WHAT OUTPUT COMMAND...: one call after another fails, with gaps that grow. The output is whole or not there.
 each() {
     local kind=$1 what=$2 output=$3 n=1 met=0
     shift 3
