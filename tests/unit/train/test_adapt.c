@@ -1,8 +1,10 @@
 /* Normalization layers are fitted to the training part; means and variances are those that Keras's adapt gives (JAX, float32). */
+#include "base/base.h"
 #include "support/check.h"
 
 #include <batchwise.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { ROWS = 7, IMAGES = 5 };
@@ -215,12 +217,36 @@ static void test_no_integers(void **state)
     }
 }
 
+/* Where memory for tokens is short, those that occur least are forgotten, again and again, and never the frequent ones. */
+static void test_rare_tokens(void **state)
+{
+    (void)state;
+    enum { SAMPLES = 20000, FREQUENT = 4 };
+    static int32_t x[SAMPLES];
+    static float y[SAMPLES];
+    for (int i = 0; i < SAMPLES; i++) {
+        x[i] = i % 4 ? 1000 + i : 1 + i / 4 % FREQUENT;
+    }
+    told t;
+    bw_context *ctx = open_told(&t, 1);
+    ctx->backing_limit = 1 << 16;
+    bw_array inputs = {.data = x, .dtype = BW_I32, .ndim = 2, .shape = {SAMPLES, 1}};
+    bw_array targets = {.data = y, .dtype = BW_F32, .ndim = 1, .shape = {SAMPLES}};
+    bw_model *model = bw_model_parse(ctx, "integer_lookup(max_tokens=5,output_mode=multi_hot) dense(1)");
+    check_ok(ctx, bw_adapt(model, bw_from_arrays(ctx, &inputs, &targets, NULL)));
+    const char *found = strstr(t.last, "too low by up to ");
+    assert_non_null(found);
+    long lost = strtol(found + strlen("too low by up to "), NULL, 10);
+    assert_in_range(lost, 1, SAMPLES / 4 / FREQUENT - 1); /* fewer than a frequent token has, so none of these was lost */
+    bw_close(ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_keras), cmocka_unit_test(test_images),         cmocka_unit_test(test_training_part),
         cmocka_unit_test(test_given), cmocka_unit_test(test_given_identity), cmocka_unit_test(test_others),
-        cmocka_unit_test(test_loop),  cmocka_unit_test(test_no_integers),
+        cmocka_unit_test(test_loop),  cmocka_unit_test(test_no_integers),    cmocka_unit_test(test_rare_tokens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
