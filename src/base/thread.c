@@ -13,30 +13,34 @@
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t moment = PTHREAD_MUTEX_INITIALIZER;
-static pthread_rwlock_t starting = PTHREAD_RWLOCK_INITIALIZER; /* held by those that start threads, and by fork alone */
-static int forks;
+static pthread_mutex_t starts = PTHREAD_MUTEX_INITIALIZER; /* protects the number of threads that are being started */
+static pthread_cond_t started = PTHREAD_COND_INITIALIZER;
+static int starting, forks;
 
 /* ---- Fork ---- */
 
 static void before_fork(void)
 {
-    pthread_rwlock_wrlock(&starting);
+    pthread_mutex_lock(&starts);
+    while (starting > 0) {
+        pthread_cond_wait(&started, &starts);
+    }
     pthread_mutex_lock(&moment);
 }
 
 static void after_fork(void)
 {
     pthread_mutex_unlock(&moment);
-    pthread_rwlock_unlock(&starting);
+    pthread_mutex_unlock(&starts);
 }
 
-/* The lock's owner was another thread, as the system counts them. */
+/* Other threads that waited to fork are not here any more, so nobody waits. */
 static void in_child(void)
 {
-    static const pthread_rwlock_t fresh = PTHREAD_RWLOCK_INITIALIZER;
-    pthread_mutex_unlock(&moment);
-    starting = fresh;
+    static const pthread_cond_t fresh = PTHREAD_COND_INITIALIZER;
+    started = fresh;
     forks++;
+    after_fork();
 }
 
 static void watch(void)
@@ -79,6 +83,16 @@ static void *begin(void *argument)
     return run(user);
 }
 
+static void count_starting(int change)
+{
+    pthread_mutex_lock(&starts);
+    starting += change;
+    if (starting == 0) {
+        pthread_cond_broadcast(&started);
+    }
+    pthread_mutex_unlock(&starts);
+}
+
 static int start_and_wait(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *user), void *user)
 {
     beginning b = {.run = run, .user = user};
@@ -86,11 +100,11 @@ static int start_and_wait(pthread_t *thread, const pthread_attr_t *attributes, v
     if (sem_init(&b.begun, 0, 0) != 0) {
         return EAGAIN;
     }
-    pthread_rwlock_rdlock(&starting);
+    count_starting(1);
     int error = pthread_create(thread, attributes, begin, &b);
     while (error == 0 && sem_wait(&b.begun) != 0) { /* a signal */
     }
-    pthread_rwlock_unlock(&starting);
+    count_starting(-1);
     sem_destroy(&b.begun);
     return error;
 }
