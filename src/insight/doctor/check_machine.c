@@ -2,7 +2,7 @@
 #include "insight/doctor/doctor.h"
 
 static const double most_of_it = 0.5;
-static const double much_of_it = 0.3;
+static const double much_of_it = 0.2;
 static const double other_programs = 5e-5; /* a step of ours has less overhead: beyond it, others take the cores */
 
 static char *time_text(char text[32], double seconds)

@@ -123,6 +123,39 @@ static bw_status find_noise(bwi_doctor *d, const bwi_snapshot *start, const bw_h
     return status;
 }
 
+/* ---- Speed ---- */
+
+static bool on_timed_step(void *user, const bw_progress *progress)
+{
+    trial *t = user;
+    (void)progress;
+    t->updates++;
+    return t->updates < 2 || bwi_now() < t->until;
+}
+
+/* Where the time of a step goes is measured by updates at which nothing else is: what the noise scale costs would be taken for a
+ * part of the user's step. There are as many epochs as on trial, so the plan is the same. Where there is no time for as many
+ * updates as the ledger needs, those on trial have to do. */
+static bw_status find_speed(bwi_doctor *d, const bwi_snapshot *start, const bw_history *trial_history, double seconds)
+{
+    trial t = {.until = bwi_now() + seconds, .most = MOST_UPDATES};
+    bw_fit_options options = options_of(d, &t);
+    bw_history *history = NULL;
+    bw_status status = BW_OK;
+    if (!d->steps.trial.failed) {
+        bwi_snapshot_rewind(start);
+        options.on_step = on_timed_step;
+        status = train(d, &t, &options, &(bwi_trial_facts){.updates = 0}, &history);
+    }
+    if (status == BW_OK && history && bw_history_profile(history).parts > 0) {
+        bwi_speed_facts_find(&d->steps.speed, d->ctx, history);
+    } else if (status == BW_OK) {
+        bwi_speed_facts_find(&d->steps.speed, d->ctx, trial_history);
+    }
+    bw_history_free(history);
+    return status;
+}
+
 /* ---- All trials ---- */
 
 bool bwi_trial_is_thrown(const bwi_trial_facts *facts)
@@ -221,7 +254,6 @@ static bw_status run_trials(bwi_doctor *d, const bwi_snapshot *start, double sec
     bw_status status = train(d, &t, &options, &s->trial, &history);
     if (status == BW_OK && history) {
         s->run = bw_history_facts(history);
-        bwi_speed_facts_find(&s->speed, d->ctx, history);
         s->after.updates = t.updates;
     }
     if (status == BW_OK && !s->trial.failed) {
@@ -232,6 +264,9 @@ static bw_status run_trials(bwi_doctor *d, const bwi_snapshot *start, double sec
     }
     if (status == BW_OK && history) {
         status = find_noise(d, start, history, seconds / 4);
+    }
+    if (status == BW_OK && history) {
+        status = find_speed(d, start, history, seconds / 8);
     }
     bw_history_free(history);
     return status == BW_OK ? try_rates(d, start, seconds / 4) : status;
