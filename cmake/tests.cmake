@@ -179,13 +179,11 @@ endforeach()
 
 # Scripts that drive the command; run.sh holds what they share.
 file(GLOB cli_tests CONFIGURE_DEPENDS tests/cli/*.sh)
-list(FILTER cli_tests EXCLUDE REGEX "/run\\.sh$")
+list(FILTER cli_tests EXCLUDE REGEX "/(run|findings_of_speed)\\.sh$")
 foreach(script IN LISTS cli_tests)
     get_filename_component(name ${script} NAME_WE)
     bw_add_test(NAME cli/${name} COMMAND bash ${script} LABELS cli)
 endforeach()
-# Some of the doctor's findings are about the machine as it is at that moment, so nothing else runs beside them.
-set_tests_properties(cli/findings PROPERTIES RUN_SERIAL ON)
 
 # Real processes of each MPI that there is. The library for it is not sanitized, nor is MPI.
 if(NOT BW_SANITIZE)
@@ -208,6 +206,9 @@ if(NOT BW_SANITIZE)
 endif()
 
 if(BW_SOAK)
+    # Some of the doctor's findings are about the machine as it is at that moment, so nothing else runs beside them.
+    bw_add_test(NAME cli/findings_of_speed COMMAND bash ${PROJECT_SOURCE_DIR}/tests/cli/findings_of_speed.sh LABELS soak)
+    set_tests_properties(cli/findings_of_speed PROPERTIES RUN_SERIAL ON)
     bw_add_test(NAME mpi/hosts COMMAND bash ${PROJECT_SOURCE_DIR}/tests/mpi/hosts.sh LABELS soak)
     bw_add_test(NAME cli/faults/soak COMMAND bash ${PROJECT_SOURCE_DIR}/tests/cli/faults.sh LABELS soak ENVIRONMENT FAULT_STEP=1)
     bw_add_test(NAME cli/checkpoint/soak COMMAND bash ${PROJECT_SOURCE_DIR}/tests/cli/checkpoint.sh LABELS soak
