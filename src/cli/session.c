@@ -1,14 +1,17 @@
 /*
  * Manages the context of a command, its messages, and the signals that end it: Ctrl-C (SIGINT) and SIGTERM, as service managers and
- * batch systems send it. The signal handler touches only lock-free atomics, alarm and bw_cancel, which are safe in a signal
+ * batch systems send it. The signal handler touches only lock-free atomics, bw_cancel and calls that are safe in a signal
  * handler. It is installed even if SIGINT was ignored at the start, so that `kill -INT` also reaches a command in the background of
  * a script.
  */
 #include "cli/live.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -16,6 +19,22 @@ static _Atomic(bw_context *) current;
 static atomic_int interruptions;
 static atomic_int ended_by;  /* the signal; 0: none */
 static atomic_bool in_steps; /* the current step is finished before training stops */
+
+/* A pager that has stopped reading must not keep the last checkpoint from being written, so from the first signal on, messages that
+ * would have to wait are lost. The pipe or terminal is opened anew, since other programs share it and may want to wait. */
+static void stop_waiting_for_readers(void)
+{
+    int error = errno;
+    struct stat facts;
+    if (fstat(STDERR_FILENO, &facts) == 0 && (S_ISFIFO(facts.st_mode) || S_ISCHR(facts.st_mode))) {
+        int file = open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        if (file >= 0) {
+            dup2(file, STDERR_FILENO);
+            close(file);
+        }
+    }
+    errno = error;
+}
 
 /* The step is finished before training stops, unless it takes longer than a second. The second signal ends the process at once:
  * files appear complete or not at all, so nothing is damaged. */
@@ -25,6 +44,7 @@ static void on_interrupt(int number)
         _exit(128 + number);
     }
     atomic_store(&ended_by, number);
+    stop_waiting_for_readers();
     bw_context *ctx = atomic_load(&current);
     if (ctx && !atomic_load(&in_steps)) {
         bw_cancel(ctx);
@@ -45,10 +65,11 @@ static void on_alarm(int number)
     }
 }
 
-/* A file that reaches a limit of size is a failure to write it, as a full disk is, and not the end of the process. */
+/* A file that reaches a limit of size is a failure to write it, as a full disk is, and not the end of the process. A message that
+ * waits for its reader is not begun again after a signal. */
 static void catch_signals(void)
 {
-    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
+    struct sigaction action = {.sa_handler = on_interrupt};
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);

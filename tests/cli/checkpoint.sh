@@ -75,6 +75,33 @@ run train --model "$net" --data "$digits" --scale 1/16 --epochs $((steps / 57 + 
 expect_code 0 'after a signal'
 expect_equal "$steps" "$(value resumed_from)" 'after a signal: the step'
 
+# A signal while the program that reads the messages has stopped reading, as a pager does: they are lost, the last checkpoint is not.
+rm -rf ended
+mkfifo messages
+tail -f /dev/null <messages & # opens the pipe and reads nothing
+reader=$!
+"$BATCHWISE" train --model "$net" --data "$digits" --scale 1/16 --epochs 1000000 --run ended --checkpoint-every 1h --log-steps 1 \
+    >out 2>messages &
+process=$!
+waited=0
+until grep -qs pipe_write "/proc/$process/wchan" || [ "$waited" -ge 300 ]; do
+    sleep 0.1
+    waited=$((waited + 1))
+done
+kill -TERM "$process"
+waited=0
+while kill -0 "$process" 2>/dev/null && [ "$waited" -lt 200 ]; do
+    sleep 0.1
+    waited=$((waited + 1))
+done
+[ "$waited" -lt 200 ] || fail 'a signal without a reader: the training still waits for it'
+kill -KILL "$process" "$reader" 2>/dev/null || :
+code=0
+wait "$process" || code=$?
+expect_code 143 'a signal without a reader'
+steps=$(sed -nE 's/.*"steps": ([0-9]+), "samples".*/\1/p' ended/run.json)
+[ -f "ended/checkpoints/${steps:-none}/manifest.json" ] || fail "a signal without a reader: expected a checkpoint of step $steps"
+
 # Not that run.
 resumable --run timed --checkpoint-every 5
 expect_code 1 'a folder with a run in it'
