@@ -75,7 +75,7 @@ typedef struct bwi_transfer {
     unsigned char *staging;
 } bwi_transfer;
 
-/* A message of mpi_lanes.c or mpi_gather.c that is under way. */
+/* A message of mpi_lanes.c, mpi_gather.c or mpi_warm.c that is under way. */
 typedef struct bwi_message {
     bwi_mpi_request request;
     int64_t expected; /* bytes; -1: it is sent */
@@ -99,7 +99,7 @@ typedef struct bwi_mpi_group {
     int64_t calls; /* completed */
     int serial;    /* of transfers; their tags follow from it */
     bwi_transfer transfers[BWI_TRANSFERS];
-    bwi_message *messages; /* of mpi_lanes.c and mpi_gather.c */
+    bwi_message *messages; /* of mpi_lanes.c, mpi_gather.c and mpi_warm.c */
     int message_count;
     unsigned char *staging; /* of transfers, or of mpi_lanes.c: calls are made one at a time */
     /* The thread that answers notes. */
@@ -151,9 +151,13 @@ bw_status bwi_mpi_gather(bw_context *ctx, void *values, const size_t *begins);
 /* What adding needs of the group's staging memory, on the rank that needs the most; and in the way of mpi_lanes.c. */
 size_t bwi_mpi_sum_bytes(bw_ranks *ranks, const bwi_rank_sum *sum);
 size_t bwi_mpi_lanes_bytes(bwi_mpi_group *all, const bwi_rank_sum *sum);
-/* Sends what is as long as a segment and means nothing: what MPI allocates for its first long messages then belongs to the process,
- * and not to the first run. A failure is the group's. */
-void bwi_mpi_warm_up(bwi_mpi_group *all);
+/* Sends what is as long as a segment and means nothing. */
+void bwi_mpi_sum_nothing(bw_context *ctx);
 bw_status bwi_mpi_agree(bw_context *ctx, bw_status mine);
+
+/* ---- mpi_warm.c ---- */
+
+/* Sends messages that mean nothing, before the first run. A failure is the group's. */
+void bwi_mpi_warm_up(bwi_mpi_group *all);
 
 #endif
