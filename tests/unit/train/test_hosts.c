@@ -240,13 +240,21 @@ static void test_fork(void **state)
     bw_close(ctx);
 }
 
+typedef struct holding {
+    atomic_bool held, forked;
+} holding;
+
+/* The thread ends after the fork, since a thread that ends holds locks of sanitizers for a moment. */
 static void *hold(void *user)
 {
-    atomic_bool *held = user;
+    holding *h = user;
     bwi_moment_begin();
-    atomic_store(held, true);
+    atomic_store(&h->held, true);
     usleep(200000);
     bwi_moment_end();
+    while (!atomic_load(&h->forked)) {
+        usleep(1000);
+    }
     return NULL;
 }
 
@@ -254,10 +262,10 @@ static void *hold(void *user)
 static void test_fork_in_a_moment(void **state)
 {
     (void)state;
-    atomic_bool held = false;
+    holding h = {.held = false};
     pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, hold, &held), 0);
-    while (!atomic_load(&held)) {
+    assert_int_equal(pthread_create(&thread, NULL, hold, &h), 0);
+    while (!atomic_load(&h.held)) {
         usleep(100);
     }
     pid_t child = fork();
@@ -269,6 +277,7 @@ static void test_fork_in_a_moment(void **state)
         bw_close(ctx);
         _exit(code);
     }
+    atomic_store(&h.forked, true);
     assert_int_equal(wait_for(child), 0);
     pthread_join(thread, NULL);
 }
