@@ -104,11 +104,15 @@ static bw_node *convolve(const bwi_layer *layer, bwi_graph *graph, const bwi_op 
 }
 
 /* For large or dilated depthwise kernels, oneDNN's gradient of the weights is 15 times slower than its other passes, and with
- * AVX-512 it fills up every channel to 16. */
-const bwi_op *bwi_convolution_depthwise_op(const bwi_conv2d_attributes *a, int64_t multiplier, int ndim)
+ * AVX-512 it fills up every channel to 16. It does so, too, where the image is smaller than the kernel. */
+const bwi_op *bwi_convolution_depthwise_op(const bw_node *x, const bwi_conv2d_attributes *a, int64_t multiplier)
 {
-    bool large = a->kernel[0] > 3 || a->kernel[1] > 3 || a->dilation[0] > 1 || a->dilation[1] > 1;
-    return ndim == 3 && multiplier == 1 && large ? &bwi_op_depthwise : &bwi_op_conv2d;
+    const bwi_shape *image = bwi_pad2d_of(x) ? &x->input[0]->shape : &x->shape;
+    bool large = false;
+    for (int i = 0; i < 2 && image->ndim == 3; i++) {
+        large = large || a->kernel[i] > 3 || a->dilation[i] > 1 || a->kernel[i] > image->extent[i];
+    }
+    return multiplier == 1 && large ? &bwi_op_depthwise : &bwi_op_conv2d;
 }
 
 static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
@@ -128,7 +132,7 @@ static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *const *
     }
     bwi_shape kernel = bwi_convolution_kernel(a.kernel, ndim, channels / a.groups, a.filters);
     bool each = a.groups > 1 && a.groups == channels && a.groups == a.filters; /* which has the same order in memory */
-    const bwi_op *op = ndim == 4 ? &bwi_op_conv3d : each ? bwi_convolution_depthwise_op(&a, 1, ndim) : &bwi_op_conv2d;
+    const bwi_op *op = ndim == 4 ? &bwi_op_conv3d : each ? bwi_convolution_depthwise_op(x, &a, 1) : &bwi_op_conv2d;
     return convolve(layer, graph, op, x, &a, &kernel, &conv_indices);
 }
 
@@ -190,7 +194,7 @@ static bw_node *build_each(const bwi_layer *layer, bwi_graph *graph, bw_node *co
     a.groups = channels;
     a.filters = channels * multiplier;
     bwi_shape kernel = bwi_convolution_kernel(a.kernel, ndim, channels, multiplier);
-    return convolve(layer, graph, bwi_convolution_depthwise_op(&a, multiplier, ndim), x, &a, &kernel, &depthwise_indices);
+    return convolve(layer, graph, bwi_convolution_depthwise_op(x, &a, multiplier), x, &a, &kernel, &depthwise_indices);
 }
 
 const bwi_layer_row bwi_layer_depthwise_conv1d = {

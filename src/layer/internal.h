@@ -76,7 +76,7 @@ bool bwi_convolution_sizes(bwi_graph *graph, const bwi_layer *layer, int ndim, i
  * node is then computed only if something else takes it, too. */
 bw_node *bwi_convolution_take_padding(bw_node *x, bwi_conv2d_attributes *a);
 /* Chooses the op of a convolution of each channel into `multiplier` others. */
-const bwi_op *bwi_convolution_depthwise_op(const bwi_conv2d_attributes *a, int64_t multiplier, int ndim);
+const bwi_op *bwi_convolution_depthwise_op(const bw_node *x, const bwi_conv2d_attributes *a, int64_t multiplier);
 
 /* The stream of a layer's random numbers; `seed` is the index of that argument, or -1. */
 uint64_t bwi_layer_stream(const bwi_layer *layer, const bwi_graph *graph, const bwi_op *op, int seed);

@@ -75,8 +75,8 @@ static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *const *
         second[count++] = bwi_layer_variable(graph, layer, "bias", &bias, BIAS_INITIALIZER, BIAS_REGULARIZER, pointwise.filters,
                                              pointwise.filters);
     }
+    const bwi_op *op = bwi_convolution_depthwise_op(x, &depthwise, multiplier);
     x = bwi_convolution_take_padding(x, &depthwise);
-    const bwi_op *op = bwi_convolution_depthwise_op(&depthwise, multiplier, ndim);
     bw_node *node = bwi_graph_add(graph, op, layer->name, &depthwise, sizeof depthwise, &x, 1, &first, 1);
     node = bwi_graph_add(graph, &bwi_op_conv2d, layer->name, &pointwise, sizeof pointwise, &node, 1, second, count);
     return bwi_activation_add(graph, layer->name, node, v[ACTIVATION].text);
