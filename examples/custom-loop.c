@@ -47,12 +47,8 @@ static bw_status learn(bw_context *ctx, bw_model *model, bw_gradients *gradients
     bw_iterator *batches = bw_iterate(data, 0);
     bw_batch *batch = NULL;
     bw_status status = bw_next(batches, &batch);
-    if (status == BW_OK) {
-        status = bw_gradients_add(gradients, batch, loss);
-    }
-    if (status == BW_OK) {
-        status = bw_apply(model, gradients);
-    }
+    status = status == BW_OK ? bw_gradients_add(gradients, batch, loss) : status;
+    status = status == BW_OK ? bw_apply(model, gradients) : status;
     bw_iterator_free(batches);
     bw_dataset_free(data);
     return status;
@@ -65,9 +61,7 @@ int main(void)
     bw_random random = {.seed = 1};
     bw_model *model = make_model(ctx);
     bw_status status = bw_compile(model, "adam(lr=0.05)", NULL, NULL);
-    if (status == BW_OK) {
-        status = bw_build(model, 0, NULL, 0);
-    }
+    status = status == BW_OK ? bw_build(model, 0, NULL, 0) : status;
     bw_gradients *gradients = bw_gradients_new(model, NULL);
     for (int update = 1; update <= UPDATES && status == BW_OK; update++) {
         double loss = 0;
@@ -78,9 +72,7 @@ int main(void)
         }
     }
     float weights[FEATURES] = {0};
-    if (status == BW_OK) {
-        status = bw_variable_get(model, 0, weights, FEATURES);
-    }
+    status = status == BW_OK ? bw_variable_get(model, 0, weights, FEATURES) : status;
     if (status == BW_OK) {
         printf("weights %.2f %.2f %.2f %.2f, expected 1 -2 3 0\n", (double)weights[0], (double)weights[1], (double)weights[2],
                (double)weights[3]);

@@ -3,16 +3,22 @@
 
     python3 bench/peers/stories.py [STORY ...]
 
-Needs TensorFlow; each story runs in a process of its own. Memory is the largest resident size less that before the model was made.
+Needs TensorFlow; each story runs in a process of its own. Memory is the largest resident size less that before the model was made. The
+large batch also runs in memory control groups, in which the kernel kills what takes more: this needs root, and a story that
+cannot make a group says why and ends. BATCHWISE is the command, build/batchwise unless it is set.
 """
+import json
 import os
 import resource
 import subprocess
 import sys
 import time
 
+import memory_group
+
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
+BATCHWISE = os.environ.get("BATCHWISE", os.path.join(os.path.dirname(__file__), "../../build/batchwise"))
 
 
 def load():
@@ -59,28 +65,41 @@ def image_small_batch():
         print(f"a custom step, {name}: {1000 / (time.perf_counter() - begin):.0f} images/s")
 
 
-def large_batch(batch, limit):
-    """In a process that may write to `limit` MiB of memory of its own (0: to all)."""
-    if limit:
-        resource.setrlimit(resource.RLIMIT_DATA, (limit << 20, limit << 20))
+def large_batch(batch):
     numpy, tf, keras = load()
     model = image_net(keras, 128, 3, [32, 64])
     model.compile("adam", "sparse_categorical_crossentropy")
     x = numpy.random.uniform(size=(batch, 128, 128, 3)).astype("float32")
     before = resident()
     model.fit(x, numpy.random.randint(0, 10, batch), batch_size=batch, epochs=2, verbose=0)
-    print(f"128x128x3, batch {batch}: {resident() - before:.0f} MiB")
+    print(f"two steps made, {resident() - before:.0f} MiB beside {before:.0f} for its process and the images")
+
+
+def told(name, command, limit):
+    """Runs a command, within `limit` MiB if that is not 0, and says how it ended."""
+    if limit:
+        with memory_group.MemoryGroup(limit) as group:
+            done = group.run(command)
+            end = "killed by the kernel for want of memory" if group.killed() else f"the group held at most {group.peak():.1f} MiB"
+    else:
+        done, end = subprocess.run(command, check=False, capture_output=True, text=True), ""
+    made = done.stdout.strip() or f"ends with code {done.returncode}"
+    if made.startswith("{"):
+        run = json.loads(made)
+        made = f"{run['samples']} images in {run['steps']} steps, {run['planned_bytes'] / 2**20:.1f} MiB planned, {run['peak_bytes'] / 2**20:.1f} used"
+    print(f"{name} {f'within {limit} MiB' if limit else 'without a limit'}: {made}{'; ' if end else ''}{end}", flush=True)
 
 
 def image_large_batch():
-    if len(sys.argv) == 4:
-        large_batch(int(sys.argv[2]), int(sys.argv[3]))
+    if len(sys.argv) == 3:
+        large_batch(int(sys.argv[2]))
         return
-    for batch, limit in ((16, 0), (128, 0), (512, 0), (16, 2048), (512, 2048)):
-        command = [sys.executable, __file__, "image_large_batch", str(batch), str(limit)]
-        done = subprocess.run(command, check=False, capture_output=True, text=True)
-        told = done.stdout.strip() or f"batch {batch} ends with code {done.returncode}: {done.stderr.strip().splitlines()[-1][:120]}"
-        print(f"within {limit} MiB: {told}" if limit else told, flush=True)
+    for batch, limit in ((16, 0), (128, 0), (512, 0), (16, 1024), (128, 1024), (128, 2048), (512, 2048)):
+        told(f"TensorFlow, batch {batch}", [sys.executable, __file__, "image_large_batch", str(batch)], limit)
+    model = "conv2d(32,3,relu) maxpool2d(2) conv2d(64,3,relu) maxpool2d(2) flatten dense(10,softmax)"
+    for batch in (16, 8192):
+        told(f"Batchwise, batch {batch}", [BATCHWISE, "train", "--quiet", "--json", "--batch", str(batch), "--epochs", "1", "--model", model, "--data",
+             f"synth:images?n={max(batch, 1024)}&shape=128x128x3"], 64)
 
 
 def ordered_classes():
@@ -201,15 +220,24 @@ def small_batch_speed():
     numpy, tf, keras = load()
     x = numpy.random.normal(size=(1000, 28, 28, 1)).astype("float32")
     y = keras.utils.to_categorical(numpy.random.randint(0, 10, 1000), 10)
+    models, rates = {}, {}
     for eager in (True, False):
         for batch in (16, 128):
-            model = image_net(keras, 28, 1, [32])
+            model = models[eager, batch] = image_net(keras, 28, 1, [32])
             model.compile("adam", "categorical_crossentropy", run_eagerly=eager)
             model.fit(x, y, batch_size=batch, verbose=0)
+    for _ in range(3):
+        for (eager, batch), model in models.items():
+            epochs = 3 if eager else 10
             begin = time.perf_counter()
-            model.fit(x, y, batch_size=batch, epochs=3 if eager else 10, verbose=0)
-            rate = (3000 if eager else 10000) / (time.perf_counter() - begin)
-            print(f"{'eager' if eager else 'compiled'}, batch {batch}: {rate:.0f} images/s")
+            model.fit(x, y, batch_size=batch, epochs=epochs, verbose=0)
+            name = f"TensorFlow, {'eager' if eager else 'compiled'}, batch {batch}"
+            rates.setdefault(name, []).append(1000 * epochs / (time.perf_counter() - begin))
+        command = [BATCHWISE, "bench", "--workload", "conv28:16,conv28:128", "--epochs", "10", "--json"]
+        for run in json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["results"]:
+            rates.setdefault(f"Batchwise, batch {run['batch']}", []).append(run["samples_per_s"])
+    for name, measured in rates.items():
+        print(f"{name}: {numpy.median(measured):.0f} images/s ({min(measured):.0f} to {max(measured):.0f})")
 
 
 def slow_loading():
@@ -249,7 +277,10 @@ if __name__ == "__main__":
     wanted = sys.argv[1:2] or list(named)
     for name in wanted:
         if len(sys.argv) > 1:
-            named[name]()
+            try:
+                named[name]()
+            except memory_group.Unavailable as error:
+                sys.exit(f"no memory control group: {error}")
         else:
             print(f"== {name}", flush=True)
             subprocess.run([sys.executable, __file__, name], check=False)
