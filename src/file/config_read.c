@@ -7,8 +7,6 @@
 
 #include <string.h>
 
-enum { LAYER_LIMIT = 1 << 12 };
-
 /* ---- One layer ---- */
 
 /* These options have no argument here: they are bookkeeping, or have no effect at the value given. */
@@ -474,9 +472,9 @@ static bw_status read_model(bw_model **model, bwi_keras *k, const bwi_json *json
     }
     const bwi_json *layers = bwi_keras_layers_of(config);
     bool graph = functional || any_nested(layers);
-    if (bwi_json_count(layers) > LAYER_LIMIT) {
+    if (bwi_json_count(layers) > BWI_MOST_LAYERS) {
         return bwi_fail_file(k->ctx, BW_UNIMPLEMENTED, k->path, "%d layers; at most %d are possible", bwi_json_count(layers),
-                             LAYER_LIMIT);
+                             BWI_MOST_LAYERS);
     }
     *model = graph ? bw_model_new(k->ctx) : bwi_model_open(k->ctx);
     if (!*model) {

@@ -126,6 +126,7 @@ static void take_back(bw_model *model, bool connected)
     bwi_graph_close_variables(&model->graph);
     model->initialized = false;
     if (!connected) {
+        bwi_wiring_forget(model);
         bwi_graph_free(&model->graph);
         model->input_count = model->output_count = model->use_count = 0;
     }

@@ -8,7 +8,7 @@
 #include "file/internal.h"
 
 /* Keras writes most layers before those that take their outputs, shared layers excepted, so a few passes suffice. */
-enum { MOST_NODES = 64, PASS_LIMIT = 64, MOST_LEVELS = 8, MOST_CALLS = 1 << 14, MOST_TENSORS = 64, LAYER_LIMIT = 1 << 12 };
+enum { MOST_NODES = 64, PASS_LIMIT = 64, MOST_LEVELS = 8, MOST_CALLS = 1 << 14, MOST_TENSORS = 64 };
 
 typedef enum entry_kind { INPUT, LAYER, OPERATOR, MASK, NESTED } entry_kind;
 

@@ -225,10 +225,10 @@ bw_status bwi_graph_open(graph_reader *r, level **opened, const bwi_json *json, 
     const bwi_json *layers = bwi_keras_layers_of(config);
     const char *class_name = bwi_json_text(bwi_json_get(json, "class_name"));
     r->layers += bwi_json_count(layers);
-    if (r->depth == MOST_LEVELS || r->layers > LAYER_LIMIT) {
+    if (r->depth == MOST_LEVELS || r->layers > BWI_MOST_LAYERS) {
         return bwi_fail_file(r->k.ctx, BW_UNIMPLEMENTED, r->k.path, "%s: %s %d are possible", r->k.what,
                              r->depth == MOST_LEVELS ? "of models within models at most" : "of layers at most",
-                             r->depth == MOST_LEVELS ? MOST_LEVELS : LAYER_LIMIT);
+                             r->depth == MOST_LEVELS ? MOST_LEVELS : BWI_MOST_LAYERS);
     }
     if (!bwi_keras_is_float32(bwi_json_get(config, "dtype"))) {
         return bwi_keras_refuse(&r->k, "dtype", bwi_json_get(config, "dtype"));

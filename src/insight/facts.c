@@ -32,21 +32,20 @@ static int64_t count_optimizer(const bw_model *model)
 
 bw_status bwi_describe_model(const bw_model *model, bw_model_facts *facts)
 {
-    bwi_wiring w;
+    const bwi_wiring *w;
     if (!facts) {
         return bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "bw_model_describe: the pointer to the facts is NULL");
     }
-    bw_status status = bwi_wiring_open(&w, model);
+    bw_status status = bwi_wiring_of(model, &w);
     if (status != BW_OK) {
         return status;
     }
     int64_t all = 0, trainable = 0;
     count_variables(model, 0, model->graph.variable_count, &all, &trainable);
-    *facts = (bw_model_facts){.name = bwi_wiring_model_name(&w), .sequential = w.sequential, .layers = w.order_count};
+    *facts = (bw_model_facts){.name = bwi_wiring_model_name(w), .sequential = w->sequential, .layers = w->order_count};
     facts->trainable = trainable;
     facts->non_trainable = all - trainable;
     facts->optimizer = count_optimizer(model);
-    bwi_wiring_close(&w);
     return BW_OK;
 }
 
@@ -71,12 +70,11 @@ static int next_use(const bwi_wiring *w, int operation, int from)
     return -1;
 }
 
-static bw_status open_layer(bwi_wiring *w, const bw_model *model, int layer)
+static bw_status find_layer(const bwi_wiring **w, const bw_model *model, int layer)
 {
-    bw_status status = bwi_wiring_open(w, model);
-    if (status == BW_OK && (layer < 0 || layer >= w->order_count)) {
-        status = bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "there is no layer %d: the model has %d", layer, w->order_count);
-        bwi_wiring_close(w);
+    bw_status status = bwi_wiring_of(model, w);
+    if (status == BW_OK && (layer < 0 || layer >= (*w)->order_count)) {
+        status = bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "there is no layer %d: the model has %d", layer, (*w)->order_count);
     }
     return status;
 }
@@ -84,28 +82,27 @@ static bw_status open_layer(bwi_wiring *w, const bw_model *model, int layer)
 /* A shared layer is described once, by its last use, but with the inputs of all uses. */
 bw_status bwi_describe_layer(const bw_model *model, int layer, bw_layer_facts *facts)
 {
-    bwi_wiring w;
+    const bwi_wiring *w;
     if (!facts) {
         return bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "bw_layer_describe: the pointer to the facts is NULL");
     }
-    bw_status status = open_layer(&w, model, layer);
+    bw_status status = find_layer(&w, model, layer);
     if (status != BW_OK) {
         return status;
     }
-    int operation = w.order[layer], first = 0;
+    int operation = w->order[layer], first = 0;
     bool is_input = operation >= model->layer_count;
     *facts = (bw_layer_facts){.class_name = is_input ? "InputLayer" : model->layers[operation].row->class_name};
-    bwi_wiring_name(&w, operation, facts->name);
+    bwi_wiring_name(w, operation, facts->name);
     if (!is_input) {
         int variables = bwi_layer_variables(model, operation, &first);
         count_variables(model, first, variables, &facts->parameters, &facts->trainable);
     }
-    for (int u = next_use(&w, operation, 0); u >= 0; u = next_use(&w, operation, u + 1)) {
-        facts->inputs += w.uses[u].inputs;
-        facts->ndim = w.uses[u].node->shape.ndim;
-        memcpy(facts->shape, w.uses[u].node->shape.extent, sizeof facts->shape);
+    for (int u = next_use(w, operation, 0); u >= 0; u = next_use(w, operation, u + 1)) {
+        facts->inputs += w->uses[u].inputs;
+        facts->ndim = w->uses[u].node->shape.ndim;
+        memcpy(facts->shape, w->uses[u].node->shape.extent, sizeof facts->shape);
     }
-    bwi_wiring_close(&w);
     return BW_OK;
 }
 
@@ -132,28 +129,27 @@ static int order_of(const bwi_wiring *w, int use)
 /* Inputs are counted over all uses of a layer, in their order. */
 bw_status bwi_layer_input(const bw_model *model, int layer, int input, int *from, int *use)
 {
-    bwi_wiring w;
+    const bwi_wiring *w;
     if (!from || !use) {
         return bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "bw_layer_input: the pointer to a result is NULL");
     }
-    bw_status status = open_layer(&w, model, layer);
+    bw_status status = find_layer(&w, model, layer);
     if (status != BW_OK) {
         return status;
     }
-    int operation = w.order[layer], left = input, found = -1;
-    for (int u = next_use(&w, operation, 0); u >= 0 && left >= 0; u = next_use(&w, operation, u + 1)) {
-        found = left < w.uses[u].inputs ? w.uses[u].input[left] : -1;
-        left = found >= 0 ? -1 : left - w.uses[u].inputs;
+    int operation = w->order[layer], left = input, found = -1;
+    for (int u = next_use(w, operation, 0); u >= 0 && left >= 0; u = next_use(w, operation, u + 1)) {
+        found = left < w->uses[u].inputs ? w->uses[u].input[left] : -1;
+        left = found >= 0 ? -1 : left - w->uses[u].inputs;
     }
     if (found < 0 || input < 0) {
         char name[64];
-        bwi_wiring_name(&w, operation, name);
+        bwi_wiring_name(w, operation, name);
         status = bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "layer %s has no input %d", name, input);
     } else {
-        *from = order_of(&w, found);
-        *use = bwi_wiring_node(&w, found);
+        *from = order_of(w, found);
+        *use = bwi_wiring_node(w, found);
     }
-    bwi_wiring_close(&w);
     return status;
 }
 

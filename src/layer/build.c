@@ -212,6 +212,7 @@ static bw_status check_ends(const bw_model *model)
 
 void bwi_model_disconnect(bw_model *model, bool declared)
 {
+    bwi_wiring_forget(model);
     bwi_graph_free(&model->graph);
     model->input_count = model->output_count = 0;
     model->input_shape.ndim = declared ? model->input_shape.ndim : -1;

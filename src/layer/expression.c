@@ -74,15 +74,19 @@ static void free_terms(bw_context *ctx, bwi_term *terms, int count)
 
 static void parse_term(parser *p, bwi_term *term, int depth);
 
+/* There is room for as many terms as the next power of two: the text of a model may be a vocabulary of 100,000 words. */
 static void append_term(parser *p, bwi_term **terms, int *count, int depth)
 {
-    bwi_term *grown = bwi_grow(p->ctx, *terms, (size_t)*count, (size_t)*count + 1, sizeof **terms);
-    if (!grown) {
-        p->status = BW_RESOURCE_EXHAUSTED;
-        return;
+    if ((*count & (*count - 1)) == 0) {
+        size_t room = *count ? 2 * (size_t)*count : 1;
+        bwi_term *grown = bwi_grow(p->ctx, *terms, (size_t)*count, room, sizeof **terms);
+        if (!grown) {
+            p->status = BW_RESOURCE_EXHAUSTED;
+            return;
+        }
+        *terms = grown;
     }
-    *terms = grown;
-    bwi_term *term = &grown[(*count)++];
+    bwi_term *term = &(*terms)[(*count)++];
     *term = (bwi_term){0};
     parse_term(p, term, depth);
 }

@@ -126,6 +126,9 @@ const bwi_layer_row *bwi_operator_find(const char *class_name); /* NULL: none */
 
 enum { BWI_MAX_POINTS = 8, BWI_FROM_INPUT = -1 };
 
+/* Of a model that is read from text or from a file. */
+enum { BWI_MOST_LAYERS = 4096 };
+
 enum { BWI_MAX_CONSTRAINTS = 3, BWI_PENALTY_TEXT = 128 };
 
 struct bwi_layer {
@@ -187,6 +190,7 @@ struct bw_model {
     bwi_shape input_shape; /* ndim -1: from the data */
     bool input_text;       /* the input of an expression is text */
     bwi_graph graph;
+    struct bwi_wiring *wiring; /* what bwi_wiring_of found last */
     bw_node *inputs[BWI_MAX_HEADS], *outputs[BWI_MAX_HEADS];
     int input_count, output_count;
     bw_node *losses[BWI_MAX_HEADS]; /* the user's losses, made by calls */
@@ -265,7 +269,7 @@ typedef struct bwi_wiring {
     const bw_model *model;
     bool sequential; /* a list of layers after one input */
     bwi_use *uses;   /* as in a model made by calls; inputs come before their users */
-    int use_count;
+    int use_count, layer_count;
     int outputs[BWI_MAX_HEADS], output_count; /* uses */
     int *order, order_count;                  /* layers, and inputs as layer_count + k */
     bool *reached;                            /* uses that lead to an output */
@@ -274,6 +278,10 @@ typedef struct bwi_wiring {
 /* Fails with INVALID_ARGUMENT if the model has operators that are no layers. */
 bw_status bwi_wiring_open(bwi_wiring *wiring, const bw_model *model);
 void bwi_wiring_close(bwi_wiring *wiring);
+/* Lends the model's wiring, which is found once and kept until the model grows: layers are asked for one by one. */
+bw_status bwi_wiring_of(const bw_model *model, const bwi_wiring **wiring);
+/* For whoever takes the model's nodes away. */
+void bwi_wiring_forget(const bw_model *model);
 /* Finds the number of each of the model's uses in the order in which Keras runs them; -1: Keras does not run it. */
 bw_status bwi_wiring_run_order(const bw_model *model, int *run_at);
 /* Returns which of its layer's uses this is, as Keras counts them. */

@@ -3,12 +3,15 @@
 
 #include <string.h>
 
+/* What training keeps refers to the graph, so it goes first. */
 static void destroy(bwi_owned *object)
 {
     bw_model *model = (bw_model *)(void *)object;
     if (model->training_destroy) {
         model->training_destroy(model->training);
     }
+    bwi_wiring_forget(model);
+    bwi_release(model->ctx, model->wiring);
     bwi_graph_free(&model->graph);
     for (int i = 0; i < model->layer_count; i++) {
         bwi_front_free(model->layers[i].front);
@@ -370,6 +373,10 @@ static bw_status collect_terms(reading *r, const bwi_term *items, int count)
         if (labelled(&items[i], "name") && !items[i].called && items != r->e.terms) {
             continue; /* arguments of Sequential itself */
         }
+        if (r->count == BWI_MOST_LAYERS) {
+            return bwi_fail_text(r->model->ctx, BW_UNIMPLEMENTED, "model", items[i].argument, items[i].column,
+                                 "at most %d layers are possible", BWI_MOST_LAYERS);
+        }
         if (r->count == r->capacity) {
             int larger = r->capacity ? 2 * r->capacity : 16;
             const bwi_term **grown =
@@ -558,6 +565,11 @@ bw_model *bwi_model_open(bw_context *ctx)
     if (model) {
         model->ctx = model->graph.ctx = ctx;
         model->input_shape.ndim = -1;
+        model->wiring = bwi_allocate(ctx, 1, sizeof *model->wiring);
+    }
+    if (model && !model->wiring) {
+        bwi_disown(model);
+        return bwi_pass_on(ctx);
     }
     return model;
 }

@@ -155,7 +155,7 @@ bw_status bwi_wiring_run_order(const bw_model *model, int *run_at)
 
 bw_status bwi_wiring_open(bwi_wiring *w, const bw_model *model)
 {
-    *w = (bwi_wiring){.ctx = model->ctx, .model = model};
+    *w = (bwi_wiring){.ctx = model->ctx, .model = model, .layer_count = model->layer_count};
     bw_status status = copy_uses(w);
     if (status == BW_OK) {
         w->order = bwi_allocate(w->ctx, (size_t)w->use_count + (size_t)model->layer_count, sizeof *w->order);
@@ -183,6 +183,25 @@ void bwi_wiring_close(bwi_wiring *w)
     w->uses = NULL;
     w->order = NULL;
     w->reached = NULL;
+}
+
+bw_status bwi_wiring_of(const bw_model *model, const bwi_wiring **wiring)
+{
+    bwi_wiring *w = model->wiring;
+    bool same = w->use_count == model->use_count && w->layer_count == model->layer_count && w->output_count == model->output_count;
+    *wiring = w;
+    if (w->uses && same) {
+        return BW_OK;
+    }
+    bwi_wiring_forget(model);
+    return bwi_wiring_open(w, model);
+}
+
+void bwi_wiring_forget(const bw_model *model)
+{
+    if (model->wiring && model->wiring->uses) {
+        bwi_wiring_close(model->wiring);
+    }
 }
 
 int bwi_wiring_node(const bwi_wiring *w, int use)

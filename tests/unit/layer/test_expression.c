@@ -153,6 +153,57 @@ static void test_deep_and_long(void **state)
     bwi_expression_free(&e);
 }
 
+static void *count_allocation(void *user, size_t bytes, size_t alignment)
+{
+    *(int64_t *)user += (int64_t)bytes;
+    return bwi_system_allocator.allocate(bwi_system_allocator.user, bytes, alignment);
+}
+
+static void release_memory(void *user, void *memory, size_t bytes)
+{
+    (void)user;
+    bwi_system_allocator.release(bwi_system_allocator.user, memory, bytes);
+}
+
+/* The work grows with the text, not with its square: all that is allocated on the way is a few times what is kept. */
+static void test_many_terms(void **state)
+{
+    (void)state;
+    enum { TERMS = 100000 };
+    static char text[2 * TERMS + 8];
+    int64_t bytes = 0;
+    bw_allocator counting = {.user = &bytes, .allocate = count_allocation, .release = release_memory};
+    bw_context_options options = BW_CONTEXT_OPTIONS_DEFAULT;
+    options.allocator = &counting;
+    bw_context *own = bw_open(&options);
+    assert_non_null(own);
+    for (int nested = 0; nested < 2; nested++) {
+        bwi_expression e;
+        size_t at = nested ? 2 : 0;
+        memcpy(text, "a(", at);
+        for (int i = 0; i < TERMS; i++, at += 2) {
+            memcpy(text + at, "b,", 2);
+        }
+        text[at] = nested ? ')' : 0;
+        text[at + 1] = 0;
+        bytes = 0;
+        check_ok(own, bwi_expression_parse(own, &e, "model", text));
+        assert_int_equal(nested ? e.terms[0].count : e.count, TERMS);
+        assert_true(bytes < 4 * (int64_t)(TERMS * sizeof *e.terms));
+        bwi_expression_free(&e);
+    }
+    for (size_t i = 0; i < BWI_MOST_LAYERS + 1; i++) {
+        memcpy(text + 5 * i, "relu ", 6);
+    }
+    assert_null(bw_model_parse(own, text));
+    check_fails(own, BW_UNIMPLEMENTED, BW_UNIMPLEMENTED, "model: column 20481: at most 4096 layers are possible");
+    text[5 * BWI_MOST_LAYERS] = '\0';
+    bw_model *model = bw_model_parse(own, text);
+    assert_non_null(model);
+    bw_model_free(model);
+    bw_close(own);
+}
+
 static void test_every_byte(void **state)
 {
     (void)state;
@@ -189,7 +240,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_terms),          cmocka_unit_test(test_nothing),     cmocka_unit_test(test_what_is_wrong_and_where),
         cmocka_unit_test(test_keras_spelling), cmocka_unit_test(test_resemblance), cmocka_unit_test(test_deep_and_long),
-        cmocka_unit_test(test_every_byte),     cmocka_unit_test(test_one_term),
+        cmocka_unit_test(test_every_byte),     cmocka_unit_test(test_one_term),    cmocka_unit_test(test_many_terms),
     };
     return cmocka_run_group_tests(tests, open_context, close_empty_context);
 }
