@@ -120,13 +120,11 @@ void bwi_event_histogram(bwi_wire *to, const char *tag, int64_t step, const bwi_
     bwi_wire_free(&rows);
 }
 
-/* A list of texts: width, height, then the images as PNG. */
+/* A list of texts: width, height, then the images as PNG. Version 0 of the plugin's data needs no message. */
 void bwi_event_images(bwi_wire *to, const char *tag, int64_t step, int count, int height, int width, int channels,
                       const unsigned char *pixels)
 {
-    bwi_wire content = {.ctx = to->ctx};
-    bwi_wire_put(&content, 1, count);
-    bwi_wire event = begin_value(to, tag, step, "images", &content, CLASS_BLOBS);
+    bwi_wire event = begin_value(to, tag, step, "images", NULL, CLASS_BLOBS);
     char text[2][16];
     bwi_print(text[0], sizeof text[0], "%d", width);
     bwi_print(text[1], sizeof text[1], "%d", height);
@@ -144,7 +142,6 @@ void bwi_event_images(bwi_wire *to, const char *tag, int64_t step, int count, in
     }
     bwi_wire_end(&event);
     end_value(to, &event);
-    bwi_wire_free(&content);
 }
 
 /* ---- The graph ---- */

@@ -76,6 +76,26 @@ assert ("validation", "epoch_loss") in {(m.name.group, m.name.tag) for m in expe
 end = plugin_data_pb2.HParamsPluginData.FromString(root.SummaryMetadata("_hparams_/session_end_info").plugin_data.content)
 assert end.session_end_info.status == 1, end
 
+# What each page of TensorBoard offers: its own servers, asked as the browser does.
+from tensorboard.backend.event_processing import data_provider, plugin_event_multiplexer  # noqa: E402
+from tensorboard.plugins import base_plugin  # noqa: E402
+from tensorboard.plugins.distribution import distributions_plugin  # noqa: E402
+from tensorboard.plugins.histogram import histograms_plugin  # noqa: E402
+from tensorboard.plugins.image import images_plugin  # noqa: E402
+from tensorboard.plugins.scalar import scalars_plugin  # noqa: E402
+from werkzeug.test import Client  # noqa: E402
+
+runs = plugin_event_multiplexer.EventMultiplexer().AddRunsFromDirectory(board)
+runs.Reload()
+context = base_plugin.TBContext(logdir=board, multiplexer=runs, data_provider=data_provider.MultiplexerDataProvider(runs, board))
+kernel = "sequential/dense/kernel/histogram"
+for plugin, tag in ((scalars_plugin.ScalarsPlugin, "epoch_loss"), (images_plugin.ImagesPlugin, "inputs"),
+                    (histograms_plugin.HistogramsPlugin, kernel), (distributions_plugin.DistributionsPlugin, kernel)):
+    offered = Client(plugin(context).get_plugin_apps()["/tags"]).get("/tags").get_json()
+    assert tag in offered["train"], (plugin, offered)
+pictures = Client(images_plugin.ImagesPlugin(context).get_plugin_apps()["/images"]).get("/images?run=train&tag=inputs&sample=0").get_json()
+assert [p["step"] for p in pictures] == [0], pictures
+
 # A training that is killed is read as far as it came: whole epochs, from the first on. So is what was written when the last record was cut
 # off anywhere, as by a disk that filled up.
 killed = os.path.join(folder, "killed")
