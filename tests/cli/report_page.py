@@ -124,7 +124,7 @@ def look_at_tuning(b):
     b.open(url("curve/report.html"))
     no_errors(b, "a known curve")
     text = b.evaluate(TEXT)
-    for part in ("Chosen: batch 64 with learning rate 0.01. because", "40.5 samples (30 to 50, 95 %)", "a loss of 0.25, which batch 32 reached after 4,096 samples"):
+    for part in ("Chosen: batch 64 with learning rate 0.01. Because.", "40.5 samples (30 to 50, 95 %)", "a loss of 0.25, which batch 32 reached after 4,096 samples"):
         expect(part in text, "the tuning has '%s'" % part)
     figure = "document.querySelectorAll('figure.chart')[%s.indexOf('Predicted time to the target')]" % captions
     letters = b.evaluate("[...%s.querySelectorAll('svg text')].map(t => t.textContent)" % figure)

@@ -74,7 +74,7 @@ function duration(seconds) {
 }
 
 function percent(share, digits = 1) {
-    return is(share) ? (100 * share).toFixed(digits) + ' %' : '–';
+    return is(share) ? (100 * share).toFixed(digits) + '\u00a0%' : '–';
 }
 
 /* ---- Axes ---- */
@@ -141,14 +141,18 @@ function nearest(points, x) {
     return points.length && Math.abs(points[high][0] - x) < Math.abs(points[low][0] - x) ? high : low;
 }
 
+function endsOf(series) {
+    return series.filter(c => c.points.length).flatMap(c => [c.points[0][0], c.points[c.points.length - 1][0]]);
+}
+
 /* ---- The chart ---- */
 
 const chartsOfPage = [];
 const announcer = el('div', { class: 'sr', role: 'status', 'aria-live': 'polite' });
 
 /* spec(): { series: [{ name, color, dashed, faint, points: [[x, y], ...] }], x: 'epoch', log }. It is asked again at every drawing. A series
- * that is a band has points [x, low, high], where no high is the upper edge. Optional: ticks, [[x, text], ...]; where, which names an x;
- * marks, [[x, text], ...], which are lines from the bottom to the top. */
+ * that is a band has points [x, low, high], where no high is the upper edge. Optional: between, a list of x that the axis holds; ticks,
+ * [[x, text], ...]; where, which names an x; marks, [[x, text], ...], which are lines from the bottom to the top. */
 function chart(title, spec, format = number) {
     const plot = el('div', { class: 'plot' }), keys = el('span', { class: 'keys' });
     const figure = el('figure', { class: 'chart' }, el('figcaption', {}, title, keys), plot);
@@ -157,7 +161,7 @@ function chart(title, spec, format = number) {
 
     it.draw = function () {
         const width = Math.max(220, Math.floor(plot.clientWidth || 460)), s = spec(), series = s.series.filter(c => c.points.length);
-        const xs = series.flatMap(c => [c.points[0][0], c.points[c.points.length - 1][0]]);
+        const xs = endsOf(series).concat(series.length ? s.between || [] : []);
         let x0 = Math.min(...xs), x1 = Math.max(...xs);
         if (!(x1 > x0)) {
             x0 = (xs.length ? x0 : 1) - 0.5;

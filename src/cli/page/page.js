@@ -96,6 +96,10 @@ function aboutOf(r) {
     return [...parts, endOf(result)].filter(Boolean).join('; ');
 }
 
+function sentence(words) {
+    return words ? words[0].toUpperCase() + words.slice(1) + '.' : '';
+}
+
 /* Accuracies are shares, and are shown as such. */
 function valueText(name, value) {
     return /accuracy|precision|recall/.test(name) && is(value) && value >= 0 && value <= 1 ? percent(value, 2) : number(value);
@@ -175,8 +179,13 @@ function learningSection(runs) {
         }
         return made;
     });
+    const extent = () => { /* one axis for all, also for what was measured in a part of the training */
+        const xs = endsOf(ordered.flatMap(seriesOf));
+        return xs.length ? [Math.min(...xs), Math.max(...xs)] : [];
+    };
     const charts = ordered.map(name => {
-        const it = chart(titles[name] || name, () => ({ series: seriesOf(name), x: view.x, log: view.log && /loss$|_rate$|_scale$/.test(name) }));
+        const it = chart(titles[name] || name, () => ({ series: seriesOf(name), x: view.x, between: extent(),
+            log: view.log && /loss$|_rate$|_scale$/.test(name) }));
         observer.observe(it.figure);
         return it;
     });
@@ -221,8 +230,8 @@ function matrixOf(evaluation, classes) {
     const rows = list(evaluation.confusion).values.map(r => list(r).values);
     const side = (values, k) => el('td', { class: 'side' }, is(values[k]) ? (100 * values[k]).toFixed(1) : '–');
     const recall = list(evaluation.recall_by_class).values, precision = list(evaluation.precision_by_class).values;
-    return el('div', { class: 'wide', tabindex: 0, role: 'region', 'aria-label': 'Confusion matrix' }, el('table', { class: 'matrix' },
-        el('caption', {}, 'A row for each true class, a column for each predicted one; recall and precision in percent.'),
+    return [el('p', { class: 'soft', id: 'matrix' }, 'A row for each true class, a column for each predicted one; recall and precision in percent.'),
+        el('div', { class: 'wide', tabindex: 0, role: 'region', 'aria-label': 'Confusion matrix' }, el('table', { class: 'matrix', 'aria-describedby': 'matrix' },
         el('thead', {}, el('tr', {}, el('td'), classes.map(c => el('th', { scope: 'col' }, c)), el('th', { scope: 'col' }, 'recall'))),
         el('tbody', {}, rows.map((row, i) => {
             const all = row.reduce((a, b) => a + (is(b) ? b : 0), 0);
@@ -232,7 +241,7 @@ function matrixOf(evaluation, classes) {
                     title: count ? number(count) + ' of ' + number(all) + ' samples of ' + classes[i] + ' taken for ' + classes[j] : null },
                 count ? number(count, 9) : '');
             }), side(recall, i));
-        }), el('tr', {}, el('th', { scope: 'row' }, 'precision'), classes.map((_, j) => side(precision, j)), el('td')))));
+        }), el('tr', {}, el('th', { scope: 'row' }, 'precision'), classes.map((_, j) => side(precision, j)), el('td')))))];
 }
 
 /* A matrix of many classes would be unreadable, so the run names the most frequent confusions only. */
@@ -262,7 +271,7 @@ function worstOf(evaluation) {
     const worst = list(evaluation.worst).values.map(object), classed = worst.some(w => w.predicted_class !== undefined);
     const verdict = w => classed ? text(w.true_class) + (w.true_class === w.predicted_class ? ' found' : ' taken for ' + text(w.predicted_class))
         : number(w.true) + ', predicted ' + number(w.predicted);
-    const place = w => text(w.file) || 'sample ' + number(w.sample, 12);
+    const place = w => text(w.file) || 'sample ' + number(w.sample, 12), brief = w => place(w).split('/').slice(-2).join('/');
     const pictures = worst.map(w => w.image ? pictureOf(object(w.image)) : null);
     if (!worst.length) {
         return [];
@@ -274,7 +283,7 @@ function worstOf(evaluation) {
                 pictures[k].setAttribute('aria-label', place(w) + ': ' + verdict(w));
             }
             return el('li', {}, pictures[k], el('b', {}, verdict(w)), el('br'), el('span', { class: 'soft' },
-                classed ? 'true class ' + percent(w.probability) : 'error ' + number(w.error), el('br'), place(w)));
+                classed ? 'true class ' + percent(w.probability) : 'error ' + number(w.error), el('br'), el('span', { title: place(w) }, brief(w))));
         }))];
     }
     return [el('h3', {}, 'Worst samples'), el('p', { class: 'soft' }, note),
@@ -444,7 +453,7 @@ function tuneSection(runs) {
     const noise = is(tuning.noise_scale) ? 'Gradient noise scale: ' + number(tuning.noise_scale, 3) + ' samples (' + number(tuning.noise_scale_low, 3) + ' to ' +
         number(tuning.noise_scale_high, 3) + ', 95 %). ' : text(tuning.noise_refusal) ? 'The gradient noise scale was not measured: ' + text(tuning.noise_refusal) + '. ' : '';
     return section('Batch size', el('p', {}, tuning.decided === true ? 'Chosen: batch ' + number(tuning.recommended_batch, 12) + ' with learning rate ' +
-            number(tuning.recommended_lr, 3) + '. ' : '', text(tuning.reason)),
+            number(tuning.recommended_lr, 3) + '. ' : '', sentence(text(tuning.reason))),
         el('p', { class: 'soft' }, noise + (timed.length ? 'The target is a loss of ' + number(tuning.target_loss) + ', which batch ' + number(tuning.reference_batch, 12) +
             ' reached after ' + number(tuning.target_samples, 12) + ' samples; times of other batch sizes are predictions. ' : '') +
             (knee ? 'The knee is the smallest batch with 90 percent of the best throughput.' : '')),
@@ -456,6 +465,11 @@ function tuneSection(runs) {
 
 /* ---- Model and run ---- */
 
+/* Lines end between words, not behind the dashes of an option. */
+function commandBox(command) {
+    return el('pre', {}, command.split(/(?<= )/).map(word => el('span', {}, word)));
+}
+
 function pairs(entries) {
     return el('dl', { class: 'pairs' }, entries.filter(e => e[1] !== '' && e[1] !== null && e[1] !== undefined).map(([name, value]) => [el('dt', {}, name), el('dd', {}, value)]));
 }
@@ -463,7 +477,7 @@ function pairs(entries) {
 function ratesOf(r) {
     const rates = list(object(r.steps).learning_rate).values.filter(is), last = object(object(r.run).training).learning_rate;
     const first = rates.length ? rates[0] : last;
-    return is(first) ? number(first) + (is(last) && last !== first ? ' at the start, ' + number(last) + ' at the end' : '') : '';
+    return is(first) ? number(first) + (is(last) && number(last) !== number(first) ? ' at the start, ' + number(last) + ' at the end' : '') : '';
 }
 
 /* Undetermined where the noise drowns the gradient: then only how large it is at least is known, if that. */
@@ -496,14 +510,14 @@ function modelSection(runs) {
 function runSection(runs) {
     const run = object(runs[0].run), machine = object(run.machine), plan = object(run.plan), command = commandOf(run);
     if (runs.length > 1) {
-        return section('Commands', runs.map(r => [el('h3', {}, nameOf(r)), el('pre', {}, commandOf(object(r.run)))]));
+        return section('Commands', runs.map(r => [el('h3', {}, nameOf(r)), commandBox(commandOf(object(r.run)))]));
     }
     const copy = el('button', { type: 'button', click: () => navigator.clipboard.writeText(command).then(() => {
         announcer.textContent = copy.textContent = 'Copied';
     }, () => {
         copy.textContent = 'Select and copy the line';
     }) }, 'Copy');
-    return section('To repeat this run', el('pre', {}, command), el('p', { style: 'margin-top:8px' }, copy),
+    return section('To repeat this run', commandBox(command), el('p', { style: 'margin-top:8px' }, copy),
         pairs([['seed', text(run.seed)], ['data', text(object(run.data).path)], ['data fingerprint', text(object(run.data).fingerprint)],
             ['weights', text(object(run.result).hash) + (object(run.result).hash ? ', the same on any number of workers' : '')],
             ['plan', is(plan.tile) ? 'tiles of ' + plan.tile + ' samples, ' + plan.lanes + ' lanes, ' + plan.workers + ' workers' : ''],
