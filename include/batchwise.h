@@ -1020,7 +1020,8 @@ typedef struct bw_tune_options {
 
 /* Finds a batch size and the learning rate that goes with it. Trains the model for a while, with several batch sizes and rates, and
  * then gives it back as it was, bit for bit: variables, optimizer, counters. Builds and compiles it first if that was not done. The
- * result belongs to the context. Data that does not decide is no failure (`decided`). Ranks are not supported. */
+ * result belongs to the context. Data that does not decide is no failure (`decided`). Several ranks tune together, with the
+ * same options and by the first one's clock, and all get the same result. */
 BW_API bw_status bw_tune(bw_model *model, bw_dataset *dataset, const bw_tune_options *options, bw_tuning **tuning);
 
 /* A number with the interval in which it lies with a probability of 95 percent. */

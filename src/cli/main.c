@@ -23,7 +23,7 @@ static const struct command {
     {"profile", cli_profile_command, "tell where each microsecond of a training step goes", false},
     {"doctor", cli_doctor, "look at data, model and some updates, and name what is wrong", false},
     {"report", cli_report_command, "make one HTML page of a run, or compare several", false},
-    {"tune", cli_tune_command, "find a batch size and the learning rate that goes with it", false},
+    {"tune", cli_tune_command, "find a batch size and the learning rate that goes with it", true},
     {"bench", cli_bench, "measure the speed of training on built-in workloads", true},
     {"convert", cli_convert, "convert a model from one file to another", false},
     {"demo", cli_demo, "learn to read handwritten digits, with plan, doctor and report", false},

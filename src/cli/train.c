@@ -412,10 +412,6 @@ static int check(const arguments *given)
     if (code != CLI_SUCCESS) {
         return code;
     }
-    if (cli_ranks_count() > 1 && cli_training_is_auto(&given->training)) {
-        return cli_mistake(usage.command,
-                           "--batch auto does not work with several ranks; choose a batch size with 'batchwise tune'");
-    }
     if (cli_ranks_count() > 1 && given->training.data.path && strcmp(given->training.data.path, "-") == 0) {
         return cli_mistake(usage.command, "--data -: ranks cannot share standard input; store the samples in a file");
     }

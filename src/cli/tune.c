@@ -151,7 +151,7 @@ static int tune(const arguments *given, bw_context *ctx)
     } else {
         cli_tuning_print(made);
     }
-    return given->report ? report(given, ctx, model, dataset, made) : CLI_SUCCESS;
+    return given->report && cli_rank() == 0 ? report(given, ctx, model, dataset, made) : CLI_SUCCESS;
 }
 
 int cli_tune_command(int argc, char **argv)
@@ -164,6 +164,10 @@ int cli_tune_command(int argc, char **argv)
     if (cli_data_check(usage.command, &given.data) != CLI_SUCCESS) {
         return CLI_USAGE;
     }
-    bw_context *ctx = cli_session_open((cli_session){.workers = given.workers, .exact_kernels = given.exact_kernels});
+    if (cli_ranks_count() > 1 && given.data.path && strcmp(given.data.path, "-") == 0) {
+        return cli_mistake(usage.command, "--data -: ranks cannot share standard input; store the samples in a file");
+    }
+    bw_context *ctx =
+        cli_session_open((cli_session){.workers = given.workers, .exact_kernels = given.exact_kernels, .ranks = true});
     return !ctx ? CLI_FAILURE : cli_session_close(ctx, tune(&given, ctx));
 }

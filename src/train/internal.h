@@ -180,8 +180,6 @@ typedef struct bwi_alike {
     const bw_fit_options *options; /* with the session */
 } bwi_alike;
 
-/* All ranks enter a call, or none does: returns this rank's status, or that of one that failed. */
-bw_status bwi_ranks_enter(bw_context *ctx, bw_status status);
 /* Makes sure that all ranks begin, or none does, and that all train alike. `status` is that of this rank's preparations. */
 bw_status bwi_ranks_begin(bw_context *ctx, const bwi_alike *alike, bw_status status);
 /* Between two steps: stops all ranks if one is stopped. If `compares` is set, on all ranks alike, a rank with other weights than

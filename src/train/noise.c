@@ -268,17 +268,24 @@ static bw_status look_at_lanes(bwi_session *s, const bwi_variable *variable, int
 }
 
 /* Once they are summed, as the update does. */
-static void look_at_sum(bwi_session *s, const bwi_variable *variable, spread *to, spread *all, bool *scaled)
+static void look_at_sum(bwi_session *s, const bwi_variable *variable, spread *to, bool *scaled)
 {
     looks l = looks_of(s, variable);
     for (int k = 0; k < (l.by[1].v ? 2 : 1); k++) {
         to->sum[k] += bwi_exec_is_dense(s->exec, variable) ? sum_square(s, variable, &l, k) : 0;
-        all->sum[k] += to->sum[k];
-        all->between[k] += to->between[k];
     }
     *scaled = *scaled || l.by[1].v;
 }
 
+static void add_spread(spread *to, const spread *s)
+{
+    for (int k = 0; k < 2; k++) {
+        to->sum[k] += s->sum[k];
+        to->between[k] += s->between[k];
+    }
+}
+
+/* Of several ranks only the first one keeps the sum, so the others learn from it what it found. */
 static bw_status look(bwi_noise *noise, bwi_session *s, int lanes, const int64_t *samples, spread *spreads, spread *all,
                       bool *scaled)
 {
@@ -295,7 +302,16 @@ static bw_status look(bwi_noise *noise, bwi_session *s, int lanes, const int64_t
     }
     for (int v = 0; v < graph->variable_count && status == BW_OK; v++) {
         if (graph->variables[v]->trainable) {
-            look_at_sum(s, graph->variables[v], &spreads[v], all, scaled);
+            look_at_sum(s, graph->variables[v], &spreads[v], scaled);
+        }
+    }
+    if (status == BW_OK) {
+        enum { NUMBERS = sizeof *spreads / sizeof(double) };
+        status = bwi_ranks_take_first(graph->ctx, (double *)(void *)spreads, NUMBERS * graph->variable_count);
+    }
+    for (int v = 0; v < graph->variable_count && status == BW_OK; v++) {
+        if (graph->variables[v]->trainable) {
+            add_spread(all, &spreads[v]);
             count_step(&noise->layers[v], lanes, count, spreads[v].between[0], spreads[v].sum[0]);
         }
     }

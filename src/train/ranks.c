@@ -8,8 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Rank 0's numbers replace those of all: the sum of them and of the others' zeros. */
-static bw_status take_first(bw_context *ctx, double *numbers, int count)
+/* The sum of rank 0's numbers and of the others' zeros. */
+bw_status bwi_ranks_take_first(bw_context *ctx, double *numbers, int count)
 {
     for (int k = 0; ctx->rank > 0 && k < count; k++) {
         numbers[k] = 0;
@@ -33,7 +33,7 @@ static bw_status compare(bw_context *ctx, const bwi_alike *a)
                                 (double)(uint32_t)bwi_dataset_batch_hash(a->training, a->epochs)};
     double first[FACTS];
     memcpy(first, mine, sizeof first);
-    bw_status status = take_first(ctx, first, FACTS);
+    bw_status status = bwi_ranks_take_first(ctx, first, FACTS);
     for (int k = 0; k < FACTS && status == BW_OK; k++) {
         if (fabs(first[k] - mine[k]) > 0 && k == SIZES) {
             status =
@@ -70,7 +70,7 @@ static bw_status compare_facts(bw_context *ctx, const bwi_identity *facts, doubl
     }
     double *first = hashes + facts->count;
     memcpy(first, hashes, (size_t)facts->count * sizeof *first);
-    bw_status status = take_first(ctx, first, facts->count);
+    bw_status status = bwi_ranks_take_first(ctx, first, facts->count);
     for (int k = 0; k < facts->count && status == BW_OK; k++) {
         if (fabs(first[k] - hashes[k]) > 0 && strcmp(facts->facts[k].name, "batch") != 0) {
             status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "ranks differ in %s: here it is %s, on rank 0 another",
@@ -88,7 +88,7 @@ static bw_status compare_runs(bw_context *ctx, const bwi_alike *a)
     double mine = hashes ? facts.count : -1, first = mine;
     bw_status status = hashes ? BW_OK : BW_RESOURCE_EXHAUSTED, all = bwi_rank_of(ctx)->agree(ctx, status);
     status = status != BW_OK ? status : all;
-    status = status == BW_OK ? take_first(ctx, &first, 1) : status;
+    status = status == BW_OK ? bwi_ranks_take_first(ctx, &first, 1) : status;
     if (status == BW_OK && fabs(first - mine) > 0) {
         status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "ranks differ in their layers: this one's model is not that of rank 0");
     }

@@ -229,6 +229,13 @@ size_t bwi_portion_slot_bytes(const bwi_training *training, int ranks);
 /* Lists an optimizer's variables in Keras's order. */
 void bwi_optimizer_state(bwi_training *training, bwi_state *state);
 
+/* ---- Ranks (ranks.c) ---- */
+
+/* All ranks enter a call, or none does: returns this rank's status, or that of one that failed. */
+bw_status bwi_ranks_enter(bw_context *ctx, bw_status status);
+/* Rank 0's numbers replace those of all. */
+bw_status bwi_ranks_take_first(bw_context *ctx, double *numbers, int count);
+
 /* ---- Sessions: a model with its heads, and a running plan ---- */
 
 /* A column of the history: sums over the batch, and the function that turns them into its value. */

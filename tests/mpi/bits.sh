@@ -137,9 +137,24 @@ expect_equal '' "$(find . -name '*.tmp')" 'temporary files'
 ranks 2 train --model "$rich" --data nothing.csv
 [ "$code" != 0 ] || fail 'missing data: expected a failure'
 expect_equal 1 "$(grep -c '^batchwise' err)" 'missing data: messages'
-ranks 2 train --model "$rich" --data "$digits" --batch auto
-[ "$code" != 0 ] || fail '--batch auto: expected a failure'
-expect_text err '--batch auto does not work with several ranks' '--batch auto'
+
+# Ranks tune together, one tells, and a training that they begin with --batch auto ends with the bits that its choice has on one rank.
+ranks 2 tune --model "$model" --data "$digits" --scale 1/16 --budget 1s --workers 1 --json --report tuned.html
+expect_code 0 'tune'
+expect_equal 1 "$(wc -l <out)" 'tune: lines of output'
+expect_pattern out '"curve": \[\{"batch": 1, "samples_per_s": [0-9.]+' 'tune'
+[ -s tuned.html ] || fail 'tune: expected a report'
+ranks 2 train --model "$model" --data "$digits" --scale 1/16 --batch auto --budget 1s --epochs 2 --workers 1 --run auto --quiet
+expect_code 0 '--batch auto'
+chosen() {
+    python3 -c 'import json; run = json.load(open("auto/run.json")); t = run["tuning"]; print({"hash": run["result"]["hash"],
+        "batch": t["recommended_batch"] or t["reference_batch"], "optimizer": t["recommended_optimizer"] or "adam"}["'"$1"'"])'
+}
+train --batch "$(chosen batch)" --optimizer "$(chosen optimizer)" --epochs 2 --json
+expect_text out "$(chosen hash)" '--batch auto: the bits that its choice has on one rank'
+ranks 2 tune --model "$model" --data nothing.csv
+[ "$code" != 0 ] || fail 'tune: missing data: expected a failure'
+expect_equal 1 "$(grep -c '^batchwise' err)" 'tune: missing data: messages'
 
 # A launcher, and no library for it: nobody trains.
 BATCHWISE_MPI=/nowhere/libbatchwise_mpi.so ranks 2 train --model "$rich" --data "$digits" --save-model lost.keras

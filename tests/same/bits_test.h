@@ -206,6 +206,8 @@ static inline void execute(run *r)
     for (int k = 0; k < r->ranks; k++) {
         require(&members[k]);
         assert_true(members[k].hash == members[0].hash && members[k].loss == members[0].loss);
+        assert_memory_equal(&members[k].noise.raw.signal, &members[0].noise.raw.signal, sizeof(double));
+        assert_memory_equal(&members[k].noise.seen.signal, &members[0].noise.seen.signal, sizeof(double));
         if (k > 0) {
             free(members[k].weights);
         }

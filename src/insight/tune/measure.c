@@ -20,6 +20,7 @@ typedef struct subject {
 } subject;
 
 typedef struct stopwatch {
+    const bwi_tuner *tuner;
     double begin, seconds, limit;
     int64_t steps, samples, epoch_samples;
     bool by_epochs;
@@ -38,7 +39,7 @@ static bool on_step(void *user, const bw_progress *p)
     }
     w->samples += samples;
     w->seconds = now - w->begin;
-    return w->steps < LEAST_STEPS || w->seconds < w->limit;
+    return w->steps < LEAST_STEPS || !bwi_tuner_ends(w->tuner, w->seconds, w->limit);
 }
 
 /* Where epochs are short, whole epochs are timed: a callback in every step would take as long as the step of a tiny model. */
@@ -49,14 +50,14 @@ static bool on_epoch(void *user, const bw_progress *p)
         w->samples += p->samples;
         w->seconds += p->seconds;
     }
-    return p->epoch < 2 || w->seconds < w->limit;
+    return p->epoch < 2 || !bwi_tuner_ends(w->tuner, w->seconds, w->limit);
 }
 
 /* One round of one subject. Memory that is too small to be measured counts as planned. */
 static bw_status time_subject(bwi_tuner *tuner, subject *s, double seconds)
 {
     double last = s->rounds > 0 ? s->sample_seconds[s->rounds - 1] : (double)INFINITY;
-    stopwatch w = {.limit = seconds};
+    stopwatch w = {.tuner = tuner, .limit = seconds};
     bw_fit_options options = tuner->fit;
     bw_history *history = NULL;
     w.by_epochs = last * (double)tuner->samples < seconds / 3;
@@ -72,6 +73,7 @@ static bw_status time_subject(bwi_tuner *tuner, subject *s, double seconds)
         status = bwi_model_fit(tuner->model, tuner->training, &options, &history);
     }
     bwi_snapshot_rewind(tuner->snapshot);
+    status = bwi_tuner_meet(tuner, status, &w.seconds, 1);
     if (status == BW_OK && w.samples > 0) {
         bw_run_facts facts = bw_history_facts(history);
         /* What was freed by the sizes before is used again, so that the process may grow by less than a training takes. */
@@ -107,7 +109,7 @@ static bw_estimate median_of(const subject *s)
 /* Measures all subjects round by round. In the first round a batch of which even a few steps would take too long ends the list. */
 static bw_status run_rounds(bwi_tuner *tuner, subject *subjects, int *count, double budget)
 {
-    double begin = bwi_now(), slice = budget / ROUNDS / *count;
+    double begin = tuner->now, slice = budget / ROUNDS / *count;
     bw_status status = BW_OK;
     for (int round = 0; round < ROUNDS && status == BW_OK; round++) {
         for (int i = 0; i < *count && status == BW_OK; i++) {
@@ -119,8 +121,8 @@ static bw_status run_rounds(bwi_tuner *tuner, subject *subjects, int *count, dou
             }
             status = time_subject(tuner, &subjects[i], slice);
         }
-        double each = (bwi_now() - begin) / (round + 1);
-        if (round >= 1 && bwi_now() - begin + each > budget * 1.2) {
+        double each = (tuner->now - begin) / (round + 1);
+        if (round >= 1 && tuner->now - begin + each > budget * 1.2) {
             break;
         }
     }

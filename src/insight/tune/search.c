@@ -13,7 +13,7 @@ typedef struct climb {
     bwi_trial first; /* what all trials have in common, with the rate to begin with */
     double factor;
     int most;     /* trials */
-    double until; /* no trial begins later */
+    double until; /* no trial begins later, by the tuner's time */
     bwi_trial best;
     int done;
 } climb;
@@ -53,9 +53,9 @@ static bw_status try_rate(bwi_tuner *tuner, climb *c, double rate, bool *better)
     return BW_OK;
 }
 
-static bool may_go_on(const climb *c)
+static bool may_go_on(const bwi_tuner *tuner, const climb *c)
 {
-    return c->done < c->most && bwi_now() < c->until;
+    return c->done < c->most && tuner->now < c->until;
 }
 
 /* A first rate that diverges is divided by ten until one does not. */
@@ -64,7 +64,7 @@ static bw_status begin_climb(bwi_tuner *tuner, climb *c)
     bool better;
     double rate = c->first.rate;
     bw_status status = try_rate(tuner, c, rate, &better);
-    while (status == BW_OK && c->best.diverged && may_go_on(c)) {
+    while (status == BW_OK && c->best.diverged && may_go_on(tuner, c)) {
         rate /= 10;
         status = try_rate(tuner, c, rate, &better);
     }
@@ -77,7 +77,7 @@ static bw_status run_climb(bwi_tuner *tuner, climb *c)
     bool moved = false;
     for (int down = 0; down < 2 && status == BW_OK && !moved; down++) {
         bool better = true;
-        while (better && status == BW_OK && may_go_on(c)) {
+        while (better && status == BW_OK && may_go_on(tuner, c)) {
             status = try_rate(tuner, c, down ? c->best.rate / c->factor : c->best.rate * c->factor, &better);
             moved = moved || better;
         }
@@ -151,7 +151,7 @@ bw_status bwi_tune_reference(bwi_tuner *tuner)
     if (status != BW_OK) {
         return status;
     }
-    c.until = bwi_now() + slice * TRIALS;
+    c.until = tuner->now + slice * TRIALS;
     status = run_climb(tuner, &c);
     made->facts.reference_rate = c.best.rate;
     made->facts.target_loss = c.best.loss;
@@ -183,7 +183,7 @@ bw_status bwi_tune_rate_for(bwi_tuner *tuner, int64_t batch)
                          .smoothing = (double)facts->target_samples / 20},
                .factor = 2,
                .most = TRIALS,
-               .until = bwi_now() + left};
+               .until = tuner->now + left};
     facts->rate = bwi_rescale_round(rate, 3);
     if (tuner->options.keep_rate || !isfinite(facts->target_loss)) {
         return BW_OK;

@@ -87,7 +87,7 @@ static bool on_step(void *user, const bw_progress *p)
         t->rate *= t->growth;
         bwi_training_set_rate(w->tuner->model, t->rate);
     }
-    bool enough = (t->most_samples > 0 && t->samples >= t->most_samples) || t->seconds >= t->most_seconds;
+    bool enough = (t->most_samples > 0 && t->samples >= t->most_samples) || bwi_tuner_ends(w->tuner, t->seconds, t->most_seconds);
     return !t->diverged && !t->reached && !enough;
 }
 
@@ -99,6 +99,9 @@ static void ask_for_noise(const bwi_tuner *tuner, bw_fit_options *fit, const bwi
     int lanes = LANES;
     while (lanes > 2 && lanes > t->batch) {
         lanes /= 2;
+    }
+    while (lanes < bw_ranks_count(tuner->ctx->ranks)) {
+        lanes *= 2;
     }
     fit->noise_every = every > 1 ? (int)every : 1;
     fit->lanes = lanes;
@@ -149,6 +152,24 @@ static bw_status evaluate(bwi_tuner *tuner, bwi_trial *t)
     return status;
 }
 
+/* The curve of a run without growth is one over time, which only the first rank's clock tells. */
+static bw_status meet(bwi_tuner *tuner, bwi_trial *t, bw_status status)
+{
+    double numbers[2 + 2 * BWI_TUNE_CURVE] = {t->seconds, t->points};
+    bool over_time = t->curve && !(t->growth > 1);
+    for (int k = 0; k < t->points && over_time; k++) {
+        numbers[2 + 2 * k] = t->curve[k].x;
+        numbers[3 + 2 * k] = t->curve[k].loss;
+    }
+    status = bwi_tuner_meet(tuner, status, numbers, over_time ? (int)BWI_COUNT(numbers) : 1);
+    t->seconds = numbers[0];
+    t->points = (int)numbers[1];
+    for (int k = 0; k < t->points && over_time; k++) {
+        t->curve[k] = (bw_tune_point){.x = numbers[2 + 2 * k], .loss = numbers[3 + 2 * k]};
+    }
+    return status;
+}
+
 /* Trains from the snapshot and returns to it. Without memory for separate lanes the trial runs with the plan's own. */
 bw_status bwi_trial_run(bwi_tuner *tuner, bwi_trial *t)
 {
@@ -189,5 +210,5 @@ bw_status bwi_trial_run(bwi_tuner *tuner, bwi_trial *t)
     }
     bwi_disown(history);
     bwi_snapshot_rewind(tuner->snapshot);
-    return status;
+    return meet(tuner, t, status);
 }

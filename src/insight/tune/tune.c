@@ -9,7 +9,23 @@
 
 double bwi_tuner_left(const bwi_tuner *t)
 {
-    return t->options.seconds - (bwi_now() - t->begin);
+    return t->options.seconds - t->now;
+}
+
+bw_status bwi_tuner_meet(bwi_tuner *t, bw_status status, double *numbers, int count)
+{
+    t->now = bwi_now() - t->begin;
+    if (!t->ctx->ranks) {
+        return status;
+    }
+    status = bwi_ranks_enter(t->ctx, status);
+    status = status == BW_OK ? bwi_ranks_take_first(t->ctx, &t->now, 1) : status;
+    return status == BW_OK ? bwi_ranks_take_first(t->ctx, numbers, count) : status;
+}
+
+bool bwi_tuner_ends(const bwi_tuner *t, double seconds, double most)
+{
+    return t->ctx->rank == 0 && seconds >= most;
 }
 
 /* ---- Words ---- */
@@ -151,7 +167,7 @@ static bw_status try_step(bwi_tuner *t)
         status = bwi_model_fit(t->model, t->training, &options, NULL);
     }
     bwi_snapshot_rewind(t->snapshot);
-    return status;
+    return bwi_tuner_meet(t, status, NULL, 0);
 }
 
 static bw_status run(bwi_tuner *t)
@@ -191,7 +207,7 @@ static bw_status check_options(bw_context *ctx, const bw_tune_options *o)
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: expected at least 1 sample, got %lld",
                         o->reference < 1 ? "reference" : "largest", (long long)(o->reference < 1 ? o->reference : o->largest));
     }
-    return ctx->ranks ? bwi_fail(ctx, BW_UNIMPLEMENTED, "tune: tuning over several ranks is not supported; tune on one") : BW_OK;
+    return BW_OK;
 }
 
 static bw_status read_options(bwi_tuner *t, const bw_tune_options *options)
@@ -248,6 +264,7 @@ static bw_status tune(bwi_tuner *t, bw_dataset *dataset)
     if (status == BW_OK) {
         status = bwi_snapshot_take(t->model, &t->snapshot);
     }
+    status = bwi_ranks_enter(t->ctx, status);
     if (status == BW_OK) {
         status = run(t);
         t->ctx->log = log;
@@ -255,7 +272,7 @@ static bw_status tune(bwi_tuner *t, bw_dataset *dataset)
     }
     if (status == BW_OK) {
         settle(t);
-        t->made->facts.seconds = bwi_now() - t->begin;
+        t->made->facts.seconds = t->now;
     }
     bwi_snapshot_free(t->snapshot);
     for (int i = 3; i >= 0; i--) {
@@ -276,12 +293,12 @@ static bw_status tune_model(bw_context *ctx, bw_model *model, bw_dataset *datase
     if (status == BW_OK) {
         status = read_options(&t, options);
     }
-    if (status != BW_OK) {
-        return status;
+    if (status == BW_OK) {
+        t.made = bwi_own(ctx, sizeof *t.made, NULL);
+        status = t.made ? BW_OK : BW_RESOURCE_EXHAUSTED;
     }
-    t.made = bwi_own(ctx, sizeof *t.made, NULL);
-    if (!t.made) {
-        return BW_RESOURCE_EXHAUSTED;
+    if (status != BW_OK) {
+        return bwi_ranks_enter(ctx, status);
     }
     t.made->ctx = ctx;
     status = tune(&t, dataset);
@@ -300,7 +317,7 @@ bw_status bw_tune(bw_model *model, bw_dataset *dataset, const bw_tune_options *o
         *tuning = NULL;
     }
     bw_status status = ctx ? bwi_call_begin(ctx) : BW_INVALID_ARGUMENT;
-    return status == BW_OK ? bwi_call_end(ctx, tune_model(ctx, model, dataset, options, tuning)) : status;
+    return status == BW_OK ? bwi_call_end(ctx, tune_model(ctx, model, dataset, options, tuning)) : bwi_ranks_enter(ctx, status);
 }
 
 static bw_status apply(const bw_tuning *tuning, bw_model *model)

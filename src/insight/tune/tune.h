@@ -45,10 +45,16 @@ typedef struct bwi_tuner {
     bwi_snapshot *snapshot;
     bw_tuning *made;
     int64_t samples; /* of the training part */
-    double begin;
+    double begin;    /* by this rank's clock */
+    double now;      /* seconds since the first rank began, when the last run ended */
 } bwi_tuner;
 
 double bwi_tuner_left(const bwi_tuner *tuner); /* seconds of the budget */
+/* Ends a run: the first rank's time and numbers become those of all, so that whatever follows from them is decided alike, and all
+ * go on or none does. */
+bw_status bwi_tuner_meet(bwi_tuner *tuner, bw_status status, double *numbers, int count);
+/* Whether a run lasts too long is for the first rank to say. */
+bool bwi_tuner_ends(const bwi_tuner *tuner, double seconds, double most);
 
 /* ---- Rules (rules.c) ---- */
 
