@@ -31,6 +31,8 @@ typedef struct bwi_conv_pool {
     bwi_conv_then then;
 } bwi_conv_pool;
 
+enum { BWI_CONV_DATA_EXTENT = 64 };
+
 /* The kernel of a convolution by hand, mostly a depthwise one, which slides over an image. As in Keras, a dilation of 1 means
  * none. */
 typedef struct bwi_depthwise {
@@ -277,6 +279,10 @@ struct bwi_kernels {
                          const float *dy, float *dw, bool accumulate);
     /* The sums of each channel over all pixels and samples. */
     void (*conv_bias)(const bwi_image *y_image, const float *dy, float *db, bool accumulate);
+    /* The difference of the source from weights in such squares. The extents of x and of the kernel are at most
+     * BWI_CONV_DATA_EXTENT, and so is the number of taps. */
+    void (*conv_data)(const bwi_image *x_image, const bwi_image *y_image, const bwi_depthwise *k, const float *dy, const float *w,
+                      float *dx);
 
     /* ReLU, and 2x2 max pooling with stride 2 and no padding, in one pass that keeps bit masks instead of bytes. `masks` has
      * packing->relu_maxpool_mask_bytes bytes, or is NULL (inference). An odd last row or column of x is not covered, and
@@ -473,6 +479,7 @@ typedef struct bwi_conv_facts {
     size_t scratch_bytes;            /* the largest of all passes */
     size_t run_bytes;                /* that `bind` allocates */
     bool squares;                    /* the difference of the weights is left to conv_weights, which fits their layout */
+    bool data_squares;               /* and that of src to conv_data, which reads the packed weights */
     const char *implementation[3];   /* by pass; lent */
 } bwi_conv_facts;
 

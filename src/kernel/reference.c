@@ -535,6 +535,7 @@ const bwi_kernels bwi_kernels_reference = {
     .depthwise_backward_weights = depthwise_backward_weights,
     .conv_weights = conv_weights,
     .conv_bias = conv_bias,
+    .conv_data = conv_data,
     .relu_maxpool_forward = relu_maxpool_forward,
     .relu_maxpool_backward = relu_maxpool_backward,
     .conv_pool_forward = bwi_reference_conv_pool_forward,

@@ -119,6 +119,8 @@ static bw_status bind(bw_context *ctx, bwi_call *call, int pass)
         memory.dst = call->dst;
         memory.weights = call->weights[0];
         memory.bias = bias ? call->weights[1] : NULL;
+    } else if (pass == BWI_PASS_BACKWARD && bwi_conv_op_facts_of(call)->data_squares) {
+        return BW_OK;
     } else if (pass == BWI_PASS_BACKWARD) {
         which = BWI_CONV_BACKWARD_DATA;
         memory.src = call->diff_src[0];
@@ -134,6 +136,16 @@ static bw_status bind(bw_context *ctx, bwi_call *call, int pass)
         memory.bias = bias ? tile_bias_gradient(call) : NULL;
     }
     return bwi_conv_op_bind(ctx, call, which, &memory);
+}
+
+static bw_status backward(const bwi_call *call, const bwi_tile *tile)
+{
+    if (!bwi_conv_op_facts_of(call)->data_squares) {
+        return bwi_conv_op_run(call, tile);
+    }
+    bwi_conv_shape s = conv_shape(call->node, call->samples);
+    bwi_conv_op_square_data(call, &s, call->diff_dst, call->diff_src[0]);
+    return BW_OK;
 }
 
 /* Adds to the lane at once: a tile's gradient is not stored. */
@@ -183,7 +195,7 @@ const bwi_op bwi_op_conv2d = {.name = "conv2d",
                               .pack = pack,
                               .prepare = prepare,
                               .forward = bwi_conv_op_run,
-                              .backward = bwi_conv_op_run,
+                              .backward = backward,
                               .backward_weights = backward_weights,
                               .flops = flops,
                               .kernels = &kernels};

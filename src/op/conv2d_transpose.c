@@ -131,6 +131,9 @@ static bw_status bind(bw_context *ctx, bwi_call *call, int pass)
 {
     bwi_conv_memory memory = {.scratch = call->scratch};
     bwi_conv_pass which = BWI_CONV_BACKWARD_DATA;
+    if (pass == BWI_PASS_FORWARD && bwi_conv_op_facts_of(call)->data_squares) {
+        return BW_OK;
+    }
     if (pass == BWI_PASS_FORWARD) {
         memory.src = call->dst;
         memory.dst = call->src[0];
@@ -149,6 +152,16 @@ static bw_status bind(bw_context *ctx, bwi_call *call, int pass)
         memory.weights = bwi_conv_op_tile_gradient(call);
     }
     return bwi_conv_op_bind(ctx, call, which, &memory);
+}
+
+static bw_status forward(const bwi_call *call, const bwi_tile *tile)
+{
+    if (!bwi_conv_op_facts_of(call)->data_squares) {
+        return bwi_conv_op_run(call, tile);
+    }
+    bwi_conv_shape s = conv_shape(call->node, call->samples);
+    bwi_conv_op_square_data(call, &s, call->src[0], call->dst);
+    return BW_OK;
 }
 
 /* Adds to the lane at once: a tile's gradient is not stored. */
@@ -191,7 +204,7 @@ const bwi_op bwi_op_conv2d_transpose = {.name = "conv2d_transpose",
                                         .shape = shape,
                                         .pack = pack,
                                         .prepare = prepare,
-                                        .forward = bwi_conv_op_run,
+                                        .forward = forward,
                                         .backward = bwi_conv_op_run,
                                         .backward_weights = backward_weights,
                                         .flops = flops,

@@ -114,3 +114,11 @@ bw_status bwi_conv_op_run(const bwi_call *call, const bwi_tile *tile)
     }
     return status;
 }
+
+void bwi_conv_op_square_data(const bwi_call *call, const bwi_conv_shape *s, const void *dy, void *dx)
+{
+    const bwi_conv_facts *facts = bwi_conv_op_facts_of(call);
+    bwi_image x = {s->n, s->ih, s->iw, s->ic, facts->src_block}, y = {s->n, s->oh, s->ow, s->oc, facts->dst_block};
+    bwi_depthwise k = {{s->kh, s->kw, s->stride_h, s->stride_w, s->pad_top, s->pad_left}, s->dilation_h, s->dilation_w};
+    call->kernels->conv_data(&x, &y, &k, dy, call->weights[0], dx);
+}

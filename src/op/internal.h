@@ -68,6 +68,8 @@ void bwi_conv_op_unbind(const bwi_kernels *kernels, void *bound);
 void bwi_conv_op_release(const bwi_kernels *kernels, void *prepared);
 bw_status bwi_conv_op_prologue(const bwi_call *call);
 bw_status bwi_conv_op_run(const bwi_call *call, const bwi_tile *tile);
+/* The difference of the device's src by conv_data, where the facts say data_squares. */
+void bwi_conv_op_square_data(const bwi_call *call, const bwi_conv_shape *shape, const void *dy, void *dx);
 
 /* Whether the kernels of `fused` can compute this convolution with the ReLU and pooling that follow it. */
 bool bwi_conv_pool_fusion(const bw_node *convolution, const bwi_op *fused);

@@ -19,7 +19,8 @@ enum {
     MOVES_WEIGHTS = 1,
     FEW_PIXELS = 64,        /* of which a direct implementation is no faster than GRADE_SQUARES, */
     MANY_WEIGHTS = 1 << 16, /* whose gradient is then not worth being held apart */
-    CHANNELS_LAST = 1       /* taken from the grade of the whole choice: the other kernels prefer blocks */
+    USUAL_BATCH = 32,
+    CHANNELS_LAST = 1 /* taken from the grade of the whole choice: the other kernels prefer blocks */
 };
 
 static const int result_of_pass[BWI_PASSES] = {BWI_DST, BWI_SRC, BWI_WEIGHTS};
@@ -356,14 +357,20 @@ static bool weights_outweigh(const bwi_conv_shape *s)
     return s->oh * s->ow <= FEW_PIXELS && bwi_conv_places(s) * s->ic * s->oc >= MANY_WEIGHTS;
 }
 
+/* Whether images and weights lie as the kernels by hand want them. */
+static bool are_squares(const bwi_conv *conv, const bwi_conv_choice *choice)
+{
+    bool blocks = choice->src_tag == choice->dst_tag && (choice->src_tag == dnnl_aBcd16b || choice->src_tag == dnnl_aBcd8b);
+    return blocks && conv->shape.groups == 1 &&
+           bwi_weights_are_squares(&conv->shape, &choice->outer[BWI_WEIGHTS], choice->src_block);
+}
+
 /* For images of a few pixels oneDNN multiplies rearranged images: it needs several times the weights of scratch memory, and moves
  * images and weights. Where they lie in blocks, a kernel by hand does better. */
 static void leave_weights(const bwi_conv *conv, bwi_conv_choice *choice)
 {
     bwi_conv_stage *stage = &choice->stages[BWI_CONV_BACKWARD_WEIGHTS];
-    bool blocks = choice->src_tag == choice->dst_tag && (choice->src_tag == dnnl_aBcd16b || choice->src_tag == dnnl_aBcd8b);
-    if (blocks && conv->shape.groups == 1 &&
-        bwi_weights_are_squares(&conv->shape, &choice->outer[BWI_WEIGHTS], choice->src_block)) {
+    if (are_squares(conv, choice)) {
         leave_pass(choice, BWI_CONV_BACKWARD_WEIGHTS);
         stage->grade = weights_outweigh(&conv->shape) ? GRADE_DIRECT : GRADE_SQUARES;
         choice->squares = true;
@@ -426,6 +433,17 @@ static dnnl_status_t choose_backward_data(const bwi_conv *conv, bwi_conv_choice 
     return status;
 }
 
+/* Whether the kernel by hand takes backward data, which reads the packed weights: where these outweigh the images of a usual batch,
+ * it is no slower, and a second copy of the weights would be more than holding the whole batch takes. */
+static bool takes_data(const bwi_conv *conv, const bwi_conv_choice *choice)
+{
+    const bwi_conv_shape *s = &conv->shape;
+    double weights = (double)(s->kh * s->kw) * (double)(s->ic * s->oc),
+           images = (double)(s->ih * s->iw * s->ic) + (double)(s->oh * s->ow * s->oc);
+    return weights_outweigh(s) && s->ih * s->iw <= FEW_PIXELS && weights >= USUAL_BATCH * images &&
+           s->kh * s->kw <= BWI_CONV_DATA_EXTENT && are_squares(conv, choice);
+}
+
 static dnnl_status_t backward_data_like(const bwi_conv *conv, bwi_conv_choice *choice, const bwi_conv_choice *like)
 {
     dnnl_status_t status = bwi_dnnl_layout_copy(&choice->backward_weights, &like->backward_weights);
@@ -454,7 +472,10 @@ static dnnl_status_t choose_backward(const bwi_conv *conv, bwi_conv_choice *choi
     if (conv->wanted[BWI_CONV_BACKWARD_WEIGHTS]) {
         status = choose_backward_weights(conv, choice);
     }
-    if (status == dnnl_success && conv->wanted[BWI_CONV_BACKWARD_DATA]) {
+    if (status == dnnl_success && conv->wanted[BWI_CONV_BACKWARD_DATA] && takes_data(conv, choice)) {
+        choice->stages[BWI_CONV_BACKWARD_DATA].grade = GRADE_DIRECT;
+        choice->data_squares = true;
+    } else if (status == dnnl_success && conv->wanted[BWI_CONV_BACKWARD_DATA]) {
         status = like && like->backward_weights.there ? backward_data_like(conv, choice, like) : choose_backward_data(conv, choice);
     }
     choice->grade = 0;

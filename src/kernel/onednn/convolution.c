@@ -113,9 +113,11 @@ static dnnl_status_t take_stages(bwi_conv *conv, bwi_conv_choice *choice)
 {
     dnnl_status_t status = dnnl_success;
     conv->facts.squares = choice->squares;
+    conv->facts.data_squares = choice->data_squares;
     conv->facts.src_block = choice->src_block;
     conv->facts.dst_block = choice->dst_block;
     conv->wanted[BWI_CONV_BACKWARD_WEIGHTS] &= !choice->squares;
+    conv->wanted[BWI_CONV_BACKWARD_DATA] &= !choice->data_squares;
     for (int p = 0; p < BWI_PASSES && status == dnnl_success; p++) {
         if (conv->wanted[p]) {
             conv->stages[p] = choice->stages[p];
@@ -169,6 +171,7 @@ static void collect_facts(bwi_conv *conv)
     facts->weights_floats = (int64_t)conv->form->packed.floats;
     facts->backward_weights_floats = conv->wanted[BWI_CONV_BACKWARD_DATA] ? (int64_t)conv->form->backward.floats : 0;
     facts->implementation[BWI_CONV_BACKWARD_WEIGHTS] = facts->squares ? "squares" : NULL;
+    facts->implementation[BWI_CONV_BACKWARD_DATA] = facts->data_squares ? "squares" : NULL;
     for (int p = 0; p < BWI_PASSES; p++) {
         const bwi_conv_stage *stage = &conv->stages[p];
         if (!conv->wanted[p]) {

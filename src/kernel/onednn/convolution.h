@@ -43,7 +43,8 @@ typedef struct bwi_conv_choice {
     int64_t src_block, dst_block;
     bwi_conv_stage stages[BWI_PASSES];
     bwi_conv_layouts inner[BWI_PASSES];
-    bool squares; /* backward weights is left to the kernels by hand, and its stage is empty */
+    bool squares;      /* backward weights is left to the kernels by hand, and its stage is empty */
+    bool data_squares; /* and so is backward data */
     int grade;
 } bwi_conv_choice;
 

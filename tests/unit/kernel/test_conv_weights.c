@@ -1,5 +1,5 @@
 /*
- * The gradient of a convolution's weights that lie in squares, of every table against the reference: blocks of 4, 8 and 16,
+ * The gradients of a convolution's weights that lie in squares, and of its source, of every table against the reference: blocks of 4, 8 and 16,
  * channels that do not fill them, kernels larger than the image, strides, dilation, padding; the reference against a case by hand.
  */
 #include "support/kernel_check.h"
@@ -19,6 +19,12 @@ static void check_case(const bwi_kernels *k, const bwi_image *x_image, const bwi
     k->conv_weights(x_image, y_image, d, x, dy, dw, more);
     r->conv_weights(x_image, y_image, d, x, dy, expected_dw, more);
     assert_close("dw", dw, expected_dw, count, 5e-5);
+    float *dx = output_floats(bwi_image_floats(x_image)), *expected_dx = output_floats(bwi_image_floats(x_image));
+    k->conv_data(x_image, y_image, d, dy, w, dx);
+    r->conv_data(x_image, y_image, d, dy, w, expected_dx);
+    assert_close("dx", dx, expected_dx, bwi_image_floats(x_image), 5e-5);
+    output_floats_free(dx, bwi_image_floats(x_image));
+    output_floats_free(expected_dx, bwi_image_floats(x_image));
     k->conv_bias(y_image, dy, db, more);
     r->conv_bias(y_image, dy, expected_db, more);
     assert_close("db", db, expected_db, c, 5e-5);
@@ -48,8 +54,8 @@ static void check_conv_weights(const bwi_kernels *k)
         for (size_t c = 0; c < BWI_COUNT(channels); c++) {
             for (size_t i = 0; i < BWI_COUNT(kernels); i++) {
                 const bwi_pool_window *s = &kernels[i].window;
-                bwi_image x = {.n = 2, .h = 2, .w = 3, .c = channels[c][0], .block = blocks[b]};
-                bwi_image y = {.n = 2,
+                bwi_image x = {.n = 7, .h = 2, .w = 3, .c = channels[c][0], .block = blocks[b]};
+                bwi_image y = {.n = 7,
                                .h = outputs(x.h, s->h, kernels[i].dilation_h, s->stride_h, s->pad_top),
                                .w = outputs(x.w, s->w, kernels[i].dilation_w, s->stride_w, s->pad_left),
                                .c = channels[c][1],
@@ -68,7 +74,7 @@ static void test_conv_weights(void **state)
 }
 
 /* One channel in and out, a row of three, a kernel of two with one zero before: dw0 = x0 dy1 + x1 dy2, dw1 = x0 dy0 + x1 dy1 + x2
- * dy2. */
+ * dy2, dx0 = w1 dy0 + w0 dy1. */
 static void test_by_hand(void **state)
 {
     (void)state;
@@ -80,6 +86,10 @@ static void test_by_hand(void **state)
     assert_close("dw", dw, (const float[]){98, 207}, 2, 0);
     bwi_kernels_reference.conv_weights(&image, &image, &d, x, dy, dw, true);
     assert_close("dw", dw, (const float[]){196, 414}, 2, 0);
+    const float w[] = {5, 7};
+    float dx[3] = {1, 1, 1};
+    bwi_kernels_reference.conv_data(&image, &image, &d, dy, w, dx);
+    assert_close("dx", dx, (const float[]){570, 695, -7}, 3, 0);
     bwi_kernels_reference.conv_bias(&image, dy, db, true);
     assert_close("db", db, (const float[]){110}, 1, 0);
 }
