@@ -2,6 +2,7 @@
 
 import csv
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -367,6 +368,68 @@ def test_a_refusal_names_no_temporary_file(line):
     model = keras.Sequential([layers.Input((1,)), layers.Dense(1, dtype="mixed_bfloat16", name="half")])
     with pytest.raises(NotImplementedError, match="^layer half: dtype='mixed_bfloat16' is not supported"):
         bw.fit(model, *line, verbose=0)
+
+
+def test_what_only_has_the_name_of_a_loss_is_not_trained_by_a_copy_either(line):
+    options, message = Own.loss()
+    model = keras.Sequential([layers.Input((1,)), layers.Dense(1)])
+    model.compile("sgd", **options)
+    for copy in (bw.Model(model), pickle.loads(pickle.dumps(bw.Model(model)))):
+        for call in (copy.fit, copy.evaluate, lambda x, y: copy.gradients(), lambda x, y: bw.plan(copy, x, y)):
+            with pytest.raises(NotImplementedError, match=f"{message}.*compile"):
+                call(*line)
+        copy.compile("sgd", "mse")
+        copy.fit(*line, verbose=0)
+
+
+def test_what_a_configuration_of_keras_does_not_tell(line):
+    def build(loss, metrics=(), optimizer="sgd"):
+        keras.utils.set_random_seed(6)
+        model = keras.Sequential([layers.Input((1,)), layers.Dense(2)])
+        model.compile(optimizer, loss, metrics=list(metrics))
+        return model
+
+    options = {"batch_size": 16, "epochs": 2, "shuffle": False, "verbose": 0}
+    x, y = line[0], np.concatenate([line[1], -line[1]], axis=1)
+    ours, theirs = (build(keras.losses.Huber(0.25)) for _ in range(2))
+    mine, other = bw.fit(ours, x, y, **options), theirs.fit(x, y, **options)
+    assert np.allclose(mine.history["loss"], other.history["loss"], rtol=2e-3)
+    close(numbers(ours.weights), numbers(theirs.weights))
+    assert "delta" not in ours.loss.get_config(), "Keras's object is as it was"
+    decay = keras.optimizers.AdamW(weight_decay=0.5)
+    decay.exclude_from_weight_decay(var_names=["bias"])
+    for model, message in (
+        (build(keras.losses.CosineSimilarity(axis=0)), "CosineSimilarity: axis=0"),
+        (build("mse", [keras.metrics.CosineSimilarity(axis=0)]), "CosineSimilarity: axis=0"),
+        (build("mse", optimizer=decay), "AdamW: exclude_from_weight_decay"),
+    ):
+        with pytest.raises(NotImplementedError, match=message):
+            bw.fit(model, x, y, **options)
+
+
+def test_validation_in_another_order_or_a_list(line):
+    random = np.random.default_rng(0)
+    a, b = random.normal(size=(96, 6)).astype("f4"), random.normal(size=(96, 3)).astype("f4")
+    p, q = a.sum(1, keepdims=True), (b[:, 0] > 0).astype(int)
+    options = {"batch_size": 32, "shuffle": False, "verbose": 0}
+    made = [
+        bw.fit(two_by_two(), {"b": b, "a": a}, {"q": q, "p": p}, validation_data=validation, **options).history["val_loss"]
+        for validation in (({"a": a, "b": b}, {"p": p, "q": q}), ([a, b], [p, q]), [{"b": b, "a": a}, {"p": p, "q": q}])
+    ]
+    other = two_by_two().fit([a, b], [p, q], validation_data=([a, b], [p, q]), **options).history["val_loss"]
+    assert all(np.allclose(one, other, rtol=2e-3) for one in made)
+    model = keras.Sequential([layers.Input((1,)), layers.Dense(1)])
+    model.compile("sgd", "mse")
+    assert "val_loss" in bw.fit(model, *line, validation_data=list(line), verbose=0).history
+
+
+def test_a_refusal_while_training_begins_names_no_temporary_file(line, caplog):
+    model = keras.Sequential([layers.Input((1,)), layers.Dense(1)])
+    model.compile("sgd", keras.losses.MeanSquaredError(reduction="none"))
+    with pytest.raises(NotImplementedError, match="^compile_config: loss mean_squared_error: reduction='none'") as failure:
+        bw.fit(model, *line, verbose=0)
+    assert failure.value.path is None
+    assert caplog.text and "model.keras" not in caplog.text
 
 
 @pytest.mark.parametrize("functional", [True, False])

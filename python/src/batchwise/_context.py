@@ -36,7 +36,7 @@ def configure(*, workers=None, memory=None, instruction_set=None, exact_kernels=
 
 @ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p)
 def _log(_user, level, message):
-    log.log(logging.WARNING if level == n.BW_LOG_WARNING else logging.INFO, "%s", n.text(message))
+    log.log(logging.WARNING if level == n.BW_LOG_WARNING else logging.INFO, "%s", _errors.shown(n.text(message)))
 
 
 class Context:

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 from . import _native as n
+
+# The folder of the file by which a Keras model travels. Nobody knows that file, so messages do not name it.
+TEMPORARY = "batchwise-keras-"
+_UNKNOWN = re.compile(rf"[^\s:]*/{TEMPORARY}\w+/model\.keras: ")
+
+
+def shown(text):
+    """A message without the file that nobody knows."""
+    return _UNKNOWN.sub("", text)
 
 
 class Error(Exception):
@@ -80,9 +91,11 @@ def from_context(pointer, status=None):
     kind = _BY_STATUS.get(status, Internal)
     if kind is NotFound and failure.kind == n.BW_ERROR_FILE:
         kind = MissingFile
-    made = kind(n.text(failure.message) or n.text(n.lib.bw_status_name(status)))
+    made = kind(shown(n.text(failure.message) or n.text(n.lib.bw_status_name(status))))
     made.kind = _KINDS[failure.kind]
     made.path, made.argument, made.layer = n.text(failure.path), n.text(failure.argument), n.text(failure.layer)
+    if made.path and f"/{TEMPORARY}" in made.path:
+        made.path = None
     for name in ("line", "column", "offset", "sample"):
         value = getattr(failure, name)
         setattr(made, name, None if value < 0 else value)

@@ -8,6 +8,7 @@ weights, loss, metrics, the optimizer and its state. Callbacks see the Keras mod
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import pathlib
@@ -20,26 +21,49 @@ import numpy as np
 from . import _errors, _training, loaders
 from .callbacks import ADDED, Caller
 from .dataset import Dataset
-from .keras_check import refuse_own_layers, refuse_own_training
+from .keras_check import losses_of, refuse_own_layers, refuse_own_training, untold
 from .model import Model, check_loader, is_arrays, split_arrays, weights_for
 from .ranks import Ranks
 
 
 @contextlib.contextmanager
 def saved(model, shapes=None):
-    """A .keras file of a Keras model, for as long as the body runs. A failure is told without the file's name, which nobody knows.
-    `shapes` are those of a sample's inputs, for models that take any length."""
+    """A .keras file of a Keras model, for as long as the body runs. `shapes` are those of a sample's inputs, for models that take any
+    length."""
     refuse_own_layers(model)
-    with tempfile.TemporaryDirectory(prefix="batchwise-") as folder:
+    with tempfile.TemporaryDirectory(prefix=_errors.TEMPORARY) as folder:
         path = pathlib.Path(folder) / "model.keras"
-        with _fixed(model, shapes):
+        with _fixed(model, shapes), _complete(model):
             model.save(path)
-        try:
-            yield path
-        except _errors.Error as failure:
-            failure.args = (str(failure).replace(f"{path}: ", ""), *failure.args[1:])
-            failure.path = None
-            raise
+        yield path
+
+
+@contextlib.contextmanager
+def _complete(model):
+    """Lets losses tell all that they were given, while the body runs: Huber's configuration leaves out its delta."""
+    changed = [(one, one.get_config, untold(one)) for one in losses_of(model)]
+    for one, get_config, more in changed:
+        if more:
+            one.get_config = functools.partial(_config_with, get_config, more)
+    try:
+        yield
+    finally:
+        for one, _, more in changed:
+            if more:
+                del one.get_config
+
+
+def _config_with(get_config, more):
+    return {**get_config(), **more}
+
+
+def own_training(model):
+    """Why a model cannot be trained here as it was compiled, or None."""
+    try:
+        refuse_own_training(model)
+    except _errors.Unimplemented as failure:
+        return str(failure)
+    return None
 
 
 @contextlib.contextmanager
@@ -229,7 +253,7 @@ class Bridge:
         if not full:
             self.model.set_weights(self.native.get_weights())
         else:
-            with tempfile.TemporaryDirectory(prefix="batchwise-") as folder:
+            with tempfile.TemporaryDirectory(prefix=_errors.TEMPORARY) as folder:
                 path = pathlib.Path(folder) / "model.keras"
                 self.native.save(path)
                 if not self.complete:

@@ -28,8 +28,38 @@ def refuse_own_training(model: Any) -> None:
     """Raises Unimplemented for a loss, a metric, an optimizer or a schedule that is not Keras's."""
     if getattr(model, "compiled", False):
         for name in ("optimizer", "loss", "metrics", "weighted_metrics"):
-            given = getattr(getattr(model, "_compile_config", None), "config", {}).get(name)
-            _check(name, None, list(_leaves(given)))
+            _check(name, None, _compiled_with(model, name))
+        for optimizer in _compiled_with(model, "optimizer"):
+            _refuse_excluded(optimizer)
+        for loss in losses_of(model):
+            for name, value in untold(loss).items():
+                if name != "delta":
+                    raise _errors.Unimplemented(f"{type(loss).__name__}: {name}={value} is not supported")
+
+
+def untold(loss: Any) -> dict:
+    """What a loss or a metric was given, other than Keras's usual values, of which its own configuration tells nothing."""
+    usual, told = {"axis": -1, "delta": 1.0, "from_sorted_ids": False}, loss.get_config()
+    given = getattr(loss, "_fn_kwargs", {})
+    return {name: value for name, value in given.items() if name not in told and value != usual.get(name)}
+
+
+def losses_of(model: Any) -> list:
+    """The objects of Keras's losses and metrics that a model was compiled with, which have options."""
+    made = [one for name in ("loss", "metrics", "weighted_metrics") for one in _compiled_with(model, name)]
+    return [one for one in made if hasattr(one, "get_config")]
+
+
+def _compiled_with(model, name) -> list:
+    """What was given to `compile`, without the names among it."""
+    return list(_leaves(getattr(getattr(model, "_compile_config", None), "config", {}).get(name)))
+
+
+def _refuse_excluded(optimizer):
+    """Variables without weight decay, which an optimizer's configuration does not tell."""
+    some = getattr(optimizer, "_exclude_from_weight_decay", None) or getattr(optimizer, "_exclude_from_weight_decay_pattern", None)
+    if getattr(optimizer, "weight_decay", None) and some:
+        raise _errors.Unimplemented(f"optimizer: {type(optimizer).__name__}: exclude_from_weight_decay is not supported")
 
 
 def _check(what, layer, values):

@@ -75,6 +75,7 @@ class Model:
             elif hasattr(model, "get_config") and hasattr(model, "save"):
                 from . import keras_bridge
 
+                self._foreign = keras_bridge.own_training(model)
                 with keras_bridge.saved(model) as path:
                     self._pointer = context.build(n.lib.bw_load, context.pointer, n.encoded(path))
             else:
@@ -85,6 +86,7 @@ class Model:
         self.stop_training = False
         self.history = None
         self._compiled = None
+        self._foreign = None  # why a Keras model cannot be trained as it was compiled, though it predicts
         self._expression = None
         self._fits = 0
         self._pointer = None
@@ -152,7 +154,11 @@ class Model:
         with self.context as context:
             texts = [None if one is None else str(one).encode() for one in (optimizer, _listed(loss), _listed(metrics))]
             context.call(n.lib.bw_compile, self.pointer, *texts)
-        self._compiled = texts
+        self._compiled, self._foreign = texts, None
+
+    def _check_training(self):
+        if self._foreign:
+            raise _errors.Unimplemented(f"{self._foreign}; compile() the model with others to train or evaluate it")
 
     def recompile(self, optimizer: str | None = None, loss: Any = None, metrics: Any = None) -> None:
         """Changes what is given; the rest stays, an optimizer with its state."""
@@ -184,7 +190,14 @@ class Model:
             y = {name: one for name, one in zip(self.output_names, y) if one is not None} if len(y) > 1 else y[0]
         if is_arrays(sample_weight):
             sample_weight = dict(zip(self.output_names, sample_weight))
-        return as_dataset(x, y, sample_weight)
+        return as_dataset(self._sorted(x, "input_names"), self._sorted(y, "output_names"), self._sorted(sample_weight, "output_names"))
+
+    def _sorted(self, value, names):
+        """A dict in the order of the model's names, so that all samples of a training have their fields in the same order."""
+        if not isinstance(value, dict):
+            return value
+        places = {name: place for place, name in enumerate(getattr(self, names))}
+        return {name: value[name] for name in sorted(value, key=lambda name: (places.get(name, len(places)), name))}
 
     def _loaded(self, loader, **how):
         return Dataset._from_loader(loader, inputs=lambda: self.input_names, outputs=lambda: self.output_names, **how)
@@ -223,6 +236,7 @@ class Model:
         (Keras's arguments as a dict or a text), on_nan ("stop", "skip"), noise_every, trace_steps, checkpoint_dir,
         checkpoint_every, checkpoint_keep and resume, tensorboard (a folder), spill.
         """
+        self._check_training()
         epochs = self._epochs(epochs, initial_epoch)
         seed = self._fits if seed is None else seed
         self._fits += 1
@@ -269,7 +283,7 @@ class Model:
     def _validation(self, data, steps=None):
         if loaders.is_loader(data):
             return self._loaded(data, steps=steps, validates=True)
-        if isinstance(data, tuple) and 2 <= len(data) <= 3:
+        if isinstance(data, (tuple, list)) and 2 <= len(data) <= 3:
             return self._dataset(*data)
         return self._dataset(data)
 
@@ -286,6 +300,7 @@ class Model:
         """Loss and metrics over the samples: the loss, or a list with the metrics after it, as in Keras; or a dict. Neither the
         result nor memory depends on a batch size."""
         del batch_size, verbose
+        self._check_training()
         pointer = ctypes.c_void_p()
         with self.context as context:
             native = self._dataset(x, y, sample_weight).native(context)
@@ -361,6 +376,7 @@ class Model:
 
     def gradients(self, **options: Any) -> loop.Gradients:
         """A sum of gradients for custom loops; options as in `fit`: memory, tile, lanes, seed, class_weight."""
+        self._check_training()
         return loop.Gradients(self, options)
 
     def checkpoint(self, folder: str | os.PathLike, step: int, values: dict[str, np.ndarray] | None = None, keep: int = 3) -> None:
@@ -394,7 +410,7 @@ class Model:
             with tempfile.TemporaryDirectory() as folder:
                 path = pathlib.Path(folder) / "model.keras"
                 self.save(path)
-                return _restored, (path.read_bytes(), None, self.context.settings)
+                return _restored, (path.read_bytes(), None, self.context.settings), {"_foreign": self._foreign}
         return _restored, (None, (self.expression, self._compiled), self.context.settings)
 
     # ---- Facts
@@ -538,8 +554,11 @@ class Model:
 def as_model(model, x=None):
     """A Model from what `plan`, `tune` and the others are given: a Model itself, an expression, a file or a Keras model, which may
     leave it to the samples how long its inputs are."""
-    if isinstance(model, Model) or not hasattr(model, "get_config"):
-        return model if isinstance(model, Model) else Model(model)
+    if isinstance(model, Model):
+        model._check_training()
+        return model
+    if not hasattr(model, "get_config"):
+        return Model(model)
     from . import keras_bridge
 
     return keras_bridge.copy_of(model, x)
@@ -630,7 +649,7 @@ def weights_for(x, sample_weight, validation_data):
     """Sample weights of 1 for training where only validation has weights: the library wants both to have the same fields."""
     if (
         sample_weight is not None
-        or not isinstance(validation_data, tuple)
+        or not isinstance(validation_data, (tuple, list))
         or len(validation_data) < 3
         or validation_data[2] is None
     ):

@@ -69,7 +69,7 @@ class _Proof:
         self.copy = model.__reduce__()
 
     def _model(self, **settings):
-        restore, (content, unbuilt, given) = self.copy
+        restore, (content, unbuilt, given) = self.copy[:2]
         return restore(content, unbuilt, {**given, **settings})
 
     def phases(self):
