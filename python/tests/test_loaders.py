@@ -1,5 +1,8 @@
 """Batches that come one after another: generators, classes of Keras's kind, any iterable."""
 
+import multiprocessing
+import threading
+
 import numpy as np
 import pytest
 
@@ -99,6 +102,33 @@ def test_each_epoch_asks_again(table):
     loader = Moving(x, np.zeros(len(x), np.float32), 40)
     model.fit(loader, epochs=3, verbose=0, callbacks=[lambda epoch, logs: seen.append(logs["loss"])])
     assert np.allclose(seen, [1.0, 9.0, 16.0])  # the second pass counted the samples
+
+
+class Forking(Loader):
+    """As PyTorch's with workers: a pass begins with a process of its own, which ends in order."""
+
+    def __iter__(self):
+        threading.current_thread()  # from now on the thread has an object of Python's, whoever made it
+        child = multiprocessing.get_context("fork").Process(target=id, args=(0,))
+        child.start()
+        child.join()
+        self.codes = [*getattr(self, "codes", []), child.exitcode]
+        return super().__iter__()
+
+
+def test_processes_that_a_pass_begins_with_end_in_order(table):
+    loader = Forking(*table, 40)
+    fitted(loader, epochs=3)
+    assert len(loader.codes) >= 3 and set(loader.codes) == {0}
+
+    class Failing(Loader):
+        def __iter__(self):
+            if self.passes == 2:
+                raise KeyError("mine")
+            return super().__iter__()
+
+    with pytest.raises(KeyError, match="mine"):
+        fitted(Failing(*table, 40), epochs=9)
 
 
 def test_a_generator_is_kept_for_later_epochs(table):

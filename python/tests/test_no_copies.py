@@ -89,8 +89,23 @@ def test_frames_of_several_types():
     assert arrays.as_array(frame[["count", "truth"]]).dtype == np.int16
     assert list(arrays.as_array(frame["kind"], "y")) == [1, 0, -1]
     frame["town"] = ["here", "there", "nowhere"]
+    times = pandas.DataFrame({"n": [1.0, 2.0], "when": pandas.to_datetime(["2020-01-01", "2021-01-01"])})
+    for timed in (times, times.assign(when=times["when"].dt.tz_localize("UTC")), times.assign(when=pandas.Timedelta(1))):
+        with pytest.raises(ValueError, match="column 'when' has the type (date|time)"):
+            arrays.as_array(timed)
     with pytest.raises(ValueError, match=r"column 'town'.*astype\('category'\)"):
         bw.Dataset(frame)
+
+
+def test_what_is_no_array_of_numbers():
+    class Sparse:
+        tocsr = None
+
+    with pytest.raises(bw.InvalidArgument, match=r"x is a sparse matrix \(Sparse\); give x.toarray\(\)"):
+        arrays.as_array(Sparse())
+    batches = [(np.zeros((4, 2)), np.zeros(4)), (np.zeros((4, 2)), np.zeros(4))]
+    with pytest.raises(bw.InvalidArgument, match="x cannot be read as an array"):
+        bw.Model("dense(1)").fit(batches)
 
 
 def test_arrow():
@@ -115,7 +130,10 @@ def test_arrow_tables():
     assert np.array_equal(arrays.as_array(mixed), [[1.5, 1], [np.nan, 2], [3, 3]], equal_nan=True)
     chunks = arrow.concat_tables([mixed, mixed])
     assert arrays.as_array(chunks).shape == (6, 2)
-    assert list(arrays.as_array(arrow.array(["u", "v", "u"]).dictionary_encode())) == [0, 1, 0]
+    words = arrow.array(["u", "v", None, "u"]).dictionary_encode()
+    assert arrays.as_array(words, "x").tolist() == [[True, False], [False, True], [False, False], [True, False]]
+    assert arrays.as_array(words, "y").tolist() == [0, 1, -1, 0]
+    assert arrays.as_array(arrow.array([7, 3, 7]).dictionary_encode(), "y").tolist() == [7, 3, 7], "numbers that are kept once"
     with pytest.raises(ValueError, match="column 'town' has the type string"):
         bw.Dataset(arrow.table({"n": [1, 2], "town": ["here", "there"]}))
     model = bw.Model("dense(1)")

@@ -81,9 +81,11 @@ def _from_texts(value, name):
 def _objects(value):
     """What may be texts, as an array of NumPy; None for what cannot be any."""
     if isinstance(value, (list, tuple)):
-        first = np.ravel(np.asarray(value[0], dtype=object)) if value else ()
-        texts = len(first) and (isinstance(first[0], (str, bytes)) or _is_missing(first[0]))
-        return np.array(value, dtype=object) if texts else None
+        first = value[0] if value else ()
+        while isinstance(first, (list, tuple)) and first:
+            first = first[0]
+        first = first.flat[0] if isinstance(first, np.ndarray) and first.size else first
+        return np.array(value, dtype=object) if isinstance(first, (str, bytes)) or _is_missing(first) else None
     if isinstance(value, np.ndarray):
         return np.asarray(value)
     if hasattr(value, "iloc"):
@@ -115,6 +117,8 @@ def _from_other(value, name):
         return made if value.ndim == 2 else made[:, 0] if made.ndim == 2 and made.shape[1] == 1 else made
     if _is_arrow(value):
         return _from_arrow(value, name)
+    if hasattr(value, "tocsr"):
+        raise _errors.InvalidArgument(f"{name} is a sparse matrix ({type(value).__name__}); give {name}.toarray(), or a LibSVM file")
     if hasattr(value, "detach"):  # torch: a tensor that takes part in autograd, or lies on a device, does not convert
         value = value.detach().cpu()
         value = value.float() if str(value.dtype) == "torch.bfloat16" else value
@@ -166,6 +170,8 @@ def _from_column(column, kind, label, name):
     if isinstance(kind, np.dtype) and kind.kind in "uifb":
         return column.to_numpy()
     try:
+        if getattr(kind, "kind", "") in "Mm":  # times would become nanoseconds since 1970
+            raise TypeError
         if isinstance(kind, np.dtype) or column.isna().any():
             return column.to_numpy(dtype=np.float64, na_value=np.nan)
         return _numeric(np.asarray(column.to_numpy(dtype=getattr(kind, "numpy_dtype", np.float64))))
@@ -227,10 +233,19 @@ def _from_arrow_column(column, name, pyarrow):
             raise _errors.InvalidArgument(f"{name} has {column.null_count} missing lists")
         return _from_arrow_column(column.flatten(), name, pyarrow).reshape(len(column), kind.list_size)
     if kinds.is_dictionary(kind):
-        return _from_arrow_column(column.indices, name, pyarrow)
+        return _from_arrow_categories(column, name, pyarrow)
     if not (kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_boolean(kind)):
         raise _errors.InvalidArgument(f"{name} has the type {kind}; numbers, truth values or lists of equal length are expected")
     return _numeric(column.to_numpy(zero_copy_only=column.null_count == 0 and not kinds.is_boolean(kind)))
+
+
+def _from_arrow_categories(column, name, pyarrow):
+    """A dictionary of numbers is just another way to keep them. Of others, as of pandas's categories, inputs get a column of zeros and
+    ones for each, and targets their number."""
+    if not pyarrow.types.is_string(column.type.value_type) and not pyarrow.types.is_large_string(column.type.value_type):
+        return _from_arrow_column(column.dictionary_decode(), name, pyarrow)
+    codes = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    return codes if name[0] == "y" else codes[:, None] == np.arange(len(column.dictionary))
 
 
 def _are_evenly_spaced(columns):

@@ -25,6 +25,29 @@ _SAMPLES_AHEAD, _BYTES_AHEAD = 512, 32 << 20
 _SAME_COUNT = {"PrefetchDataset", "OptionsDataset", "CacheDataset", "ShuffleDataset"}
 
 
+def _begun(loader):
+    """iter(loader), on a thread that Python has made. Those of the library are foreign to it, and a process that is forked there, as a
+    DataLoader's workers are when a pass begins, ends with a failure (CPython 3.11: threading._shutdown), which PyTorch then raises
+    somewhere in the program."""
+    here = threading.get_ident()
+    if any(one.ident == here and not isinstance(one, threading._DummyThread) for one in threading.enumerate()):
+        return iter(loader)
+    made = []
+
+    def begin():
+        try:
+            made.append(iter(loader))
+        except BaseException as exception:
+            made.append(exception)
+
+    thread = threading.Thread(target=begin, name="batchwise-loader")
+    thread.start()
+    thread.join()
+    if isinstance(made[0], BaseException):
+        raise made[0]
+    return made[0]
+
+
 def _class(module, name):
     """A class of a library, if the program has imported that."""
     found = sys.modules.get(module)
@@ -74,7 +97,7 @@ class Loader:
     def _batches(self):
         if _is_indexed(self.loader):
             return self._indexed()
-        return iter(self.loader() if inspect.isgeneratorfunction(self.loader) else self.loader)
+        return _begun(self.loader() if inspect.isgeneratorfunction(self.loader) else self.loader)
 
     def _indexed(self):
         for i in range(len(self.loader)):
