@@ -42,6 +42,7 @@ samples conv28 1000 28x28x1 10
 samples conv64 1000 64x64x3 10
 samples conv128half 256 128x128x3 10
 samples mlp1024 4096 1024 10
+samples mlp2048 4096 1024 10
 samples mlp100 100000 100 2
 samples range 1000 1 0
 conv='conv2d(32,3,relu) maxpool2d(2) flatten dense(10,softmax)'
@@ -55,6 +56,9 @@ check conv64 32 "$conv" $classes
 check conv128half 16 'conv2d(16,3,relu) maxpool2d(2) conv2d(32,3,relu) maxpool2d(2) flatten dense(10,softmax)' $classes
 check mlp1024 32 "$mlp" $classes
 check mlp1024 256 "$mlp" $classes
+wide='dense(2048,relu) dense(2048,relu) dense(10,softmax)'
+check mlp2048 32 "$wide" $classes
+check mlp2048 256 "$wide" $classes
 check mlp100 32 'dense(32,relu) dense(1,sigmoid)' binary_crossentropy
 check mlp100 10000 'dense(32,relu) dense(1,sigmoid)' binary_crossentropy
 check range 32 'dense(64,relu) dense(1)' mean_squared_error

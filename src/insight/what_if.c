@@ -1,15 +1,17 @@
 /*
  * Predicts how long a step would take on other hardware, from what was measured. Every part of the profile is bound by computing or
  * by memory, and is shared by the workers as tiles, as blocks, or not at all. With w workers a part of s seconds takes s / w where
- * it is shared evenly; tiles cannot be cut, so the worker with the most of them decides; everything else waits for one worker. What
- * the rule does not explain of the measured step stays as it is, so that the same hardware gives what was measured.
+ * it is shared evenly; tiles cannot be cut, so the worker with the most of them decides; everything else waits for one worker. A
+ * part that computes while its bytes are fetched is never quicker than the memory of the other hardware moves them. What the rule
+ * does not explain of the measured step stays as it is, so that the same hardware gives what was measured.
  */
 #include "insight/internal.h"
 
 #include <math.h>
 
-/* A part that moves at least this share of what memory can move, while it computes less of what it could, is bound by memory. */
-static const double BY_MEMORY = 0.4;
+/* A part that moves at least this share of what memory can move is bound by memory. If it is more than memory can move, by the
+ * second factor, the bytes are in the caches. */
+static const double BOUND = 0.8, CACHED = 1.25;
 /* With as many lanes, a plan has no more workers than these; with fewer, workers share them (src/plan/choice.c). */
 enum { MANY_LANES = 8 };
 /* A step that waits for data less than this share of its time is not held up by it. */
@@ -83,13 +85,28 @@ static double memory_rate(const bw_machine *m, int workers)
     return fmin(m->core_bandwidth, m->bandwidth / workers);
 }
 
-/* Whether memory bounds the part: only if what a step touches does not fit the caches. */
-static bool by_memory(const bwi_measured_step *step, const bwi_measured_part *part, const bw_machine *m)
+/* The share of accesses that miss the last cache, if a step touches all of its bytes in turn and lines are replaced at random: of r
+ * times as many bytes as it holds, a line is gone with probability m when m r lines were replaced since, so m = 1 - exp(-m r).
+ * Newton's method goes down to that root from 1. */
+static double misses(const bwi_measured_step *step, const bw_machine *m)
 {
-    bool leaves_caches = m->cache_bytes == 0 || step->bytes > (size_t)m->cache_bytes;
-    double moved = part->bytes / part->seconds / memory_rate(m, step->workers);
-    double computed = part->flops / part->seconds / compute_rate(m, step->workers);
-    return leaves_caches && part->seconds > 0 && moved >= BY_MEMORY && moved >= computed;
+    double ratio = m->cache_bytes > 0 ? (double)step->bytes / (double)m->cache_bytes : (double)INFINITY, share = 1;
+    if (ratio <= 1 || isinf(ratio)) {
+        return isinf(ratio) ? 1 : 0;
+    }
+    for (int k = 0; k < 40; k++) {
+        double rest = exp(-share * ratio);
+        share -= (share - 1 + rest) / (1 - ratio * rest);
+    }
+    return share;
+}
+
+/* What the part moves, relative to what memory could meanwhile. */
+static double moved_share(const bwi_measured_step *step, const bwi_measured_part *part, const bw_machine *m)
+{
+    double rate = part->seconds > 0 ? misses(step, m) * part->bytes / part->seconds : 0;
+    double moved = rate / memory_rate(m, step->workers);
+    return moved > CACHED ? 0 : moved >= BOUND ? 1 : moved;
 }
 
 /* The part of the work that the busiest worker has. */
@@ -103,14 +120,13 @@ static double share_of(const bwi_measured_step *step, const bwi_measured_part *p
 static void add_part(bw_prediction *sum, const bwi_measured_step *step, const bwi_measured_part *part, const bw_machine *m,
                      const bw_hardware *to, int workers)
 {
-    bool memory = by_memory(step, part, m);
-    double share = share_of(step, part, workers);
+    double moved = moved_share(step, part, m), share = share_of(step, part, workers);
     int before = share_of(step, part, step->workers) < 1 ? step->workers : 1, after = share < 1 ? workers : 1;
-    double more = memory ? memory_rate(m, before) / memory_rate(m, after) / to->bandwidth
-                         : compute_rate(m, before) / compute_rate(m, after) / to->compute;
-    double seconds = part->seconds * more / (part->kind == BW_PART_GATHER ? to->data : 1);
+    double memory = moved * memory_rate(m, before) / memory_rate(m, after) / to->bandwidth;
+    double computing = moved < 1 ? compute_rate(m, before) / compute_rate(m, after) / to->compute : 0;
+    double seconds = part->seconds * fmax(memory, computing) / (part->kind == BW_PART_GATHER ? to->data : 1);
     double even = part->way == BWI_WAY_ALONE || (workers > 1 && share >= 1) ? 0 : seconds / workers;
-    *(memory ? &sum->bandwidth : &sum->compute) += even;
+    *(memory > computing ? &sum->bandwidth : &sum->compute) += even;
     sum->serial += seconds * share - even;
 }
 

@@ -15,7 +15,7 @@ static const bw_machine MACHINE = {.cores = 2,
                                    .cache_bandwidth = 100e9,
                                    .exchange_bandwidth = 10e9,
                                    .meeting_seconds = 1e-6,
-                                   .cache_bytes = 1000000};
+                                   .cache_bytes = 1000};
 
 enum { FORWARD, UPDATE, CALLBACKS, PARTS };
 
@@ -23,8 +23,7 @@ enum { FORWARD, UPDATE, CALLBACKS, PARTS };
 static bwi_measured_part parts[PARTS];
 static bwi_measured_step step_of(void)
 {
-    parts[FORWARD] =
-        (bwi_measured_part){.kind = BW_PART_FORWARD, .way = BWI_WAY_TILES, .seconds = 600e-6, .flops = 30e6, .bytes = 1};
+    parts[FORWARD] = (bwi_measured_part){.kind = BW_PART_FORWARD, .way = BWI_WAY_TILES, .seconds = 600e-6, .flops = 30e6};
     parts[UPDATE] = (bwi_measured_part){.kind = BW_PART_UPDATE, .way = BWI_WAY_BLOCKS, .seconds = 300e-6, .bytes = 6e6};
     parts[CALLBACKS] = (bwi_measured_part){.kind = BW_PART_CALLBACKS, .way = BWI_WAY_ALONE, .seconds = 100e-6};
     return (bwi_measured_step){
@@ -115,9 +114,45 @@ static void test_growth(void **state)
     unknown.growths = 0;
     unknown.cores = 2;
     check_prediction(bwi_predict(&step, &unknown, &two), 600 / 2.0, 300 / 1.5, 103, 0);
-    step.workers = 4; /* and back: parts are the seconds of all workers */
+    step.workers = 4; /* and back: parts are the seconds of all workers, and each of them has 10 GB/s */
+    parts[UPDATE].bytes = 3e6;
     step.step_seconds = (600 / 4.0 + 300 / 4.0 + 103) * 1e-6;
     check_prediction(bwi_predict(&step, &m, &one), 600 / 2.0, 300 / 2.0, 100, 0);
+}
+
+/* An update that moves 0.75 of what memory can is bound by computing on one core; two find memory for one and a half, so each has its
+ * bytes after 0.75 * 20/15 * 300 / 2 us = 150 us, as it has done its computing; with a memory of half the speed after 300. What moves more
+ * than memory can has it in the caches. */
+static void test_fetched_meanwhile(void **state)
+{
+    (void)state;
+    bwi_measured_step step = step_of();
+    bw_hardware two = cores(2), same = BW_HARDWARE_DEFAULT, slower = cores(2), faster = BW_HARDWARE_DEFAULT;
+    parts[UPDATE].bytes = 4.5e6 * 0.99;
+    check_prediction(bwi_predict(&step, &MACHINE, &same), 900, 0, 100, 0);
+    check_prediction(bwi_predict(&step, &MACHINE, &two), 450, 0, 103, 0);
+    slower.bandwidth = 0.5;
+    check_prediction(bwi_predict(&step, &MACHINE, &slower), 300, 300 * 0.99, 103, 0);
+    faster.compute = 2; /* computing would take 150 us, memory takes 225 */
+    check_prediction(bwi_predict(&step, &MACHINE, &faster), 300, 225 * 0.99, 50, 0);
+    parts[UPDATE].bytes = 12e6;
+    check_prediction(bwi_predict(&step, &MACHINE, &two), 450, 0, 103, 0);
+}
+
+/* Of twice as many bytes as the cache holds, the root of m = 1 - exp(-2 m) misses it, 0.7968; of a twentieth more than it holds, that of
+ * m = 1 - exp(-1.05 m), 0.0937. With a memory of a tenth of the speed each is what decides. */
+static void test_partly_cached(void **state)
+{
+    (void)state;
+    bwi_measured_step step = step_of();
+    bw_hardware slower = BW_HARDWARE_DEFAULT;
+    static const size_t bytes[] = {2000, 1050};
+    static const double missed[] = {0.7968121300, 0.0937018371};
+    slower.bandwidth = 0.05;
+    for (int k = 0; k < 2; k++) {
+        step.bytes = bytes[k];
+        check_prediction(bwi_predict(&step, &MACHINE, &slower), 600, 300 * missed[k] / 0.05, 100, 0);
+    }
 }
 
 /* Three lanes for two workers: one has two of them. The last tile is half as large as the others. */
@@ -145,7 +180,7 @@ static void test_factors(void **state)
     check_prediction(bwi_predict(&step, &MACHINE, &other), 300, 300, 50, 0);
     other.bandwidth = 3;
     check_prediction(bwi_predict(&step, &MACHINE, &other), 300, 100, 50, 0);
-    step.bytes = 500000;
+    step.bytes = 500;
     check_prediction(bwi_predict(&step, &MACHINE, &other), 450, 0, 50, 0);
 }
 
@@ -206,6 +241,8 @@ int main(void)
         cmocka_unit_test(test_same),
         cmocka_unit_test(test_cores),
         cmocka_unit_test(test_growth),
+        cmocka_unit_test(test_fetched_meanwhile),
+        cmocka_unit_test(test_partly_cached),
         cmocka_unit_test(test_uneven),
         cmocka_unit_test(test_factors),
         cmocka_unit_test(test_data),
