@@ -269,6 +269,7 @@ bw_status bwi_choice_make(bw_context *ctx, const bwi_plan_request *request, size
     c->tile = c->tile > 0 && c->tile < least ? least : c->tile;
     c->workers = request->workers ? request->workers : ctx->workers;
     c->segments = 1;
+    c->tile_workers = 0;
     c->split = true;
     if (c->tile < 1 || (c->tile & (c->tile - 1)) || c->tile > (1 << (BWI_MAX_SIZES - 1))) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "tile: expected a power of two from 1 to %d, got %lld", 1 << (BWI_MAX_SIZES - 1),

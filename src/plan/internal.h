@@ -12,9 +12,10 @@ enum { BWI_SMALL_BATCH = 32 }; /* smaller ones may cost more than holding the wh
 typedef struct bwi_choice {
     int64_t tile;
     int lanes, workers, segments;
-    int cheap_lanes; /* whose sums cost no more than tiles save */
-    bool split;      /* a window's tiles may run together, their layers split over workers */
-    bool joins;      /* lanes may share one buffer of deferred gradients */
+    int tile_workers; /* that take tiles, at most; 0: all */
+    int cheap_lanes;  /* whose sums cost no more than tiles save */
+    bool split;       /* a window's tiles may run together, their layers split over workers */
+    bool joins;       /* lanes may share one buffer of deferred gradients */
 } bwi_choice;
 
 /* Makes the default choice: what the request leaves open follows from the model and the batch. `whole` is what a system that holds

@@ -12,7 +12,8 @@ enum { MOST_SPLIT_TILES = 8 }; /* tiles that run together, at most, where they s
 /* With a smaller budget the most frugal plan is tried first. */
 static const size_t TIGHT_BYTES = (size_t)1 << 30;
 static const size_t SYSTEM_MARGIN = (size_t)2 << 20;
-static const size_t SPARE_MARGIN = (size_t)2 << 20; /* less is not worth the time that splitting saves, or computing again takes */
+static const size_t SPARE_MARGIN = (size_t)2 << 20; /* less is not worth the time that splitting saves, */
+static const size_t TINY_BYTES = (size_t)32 << 20;  /* nor, of models of which the whole batch takes less, any other */
 
 /* ---- Making ---- */
 
@@ -343,6 +344,7 @@ static bw_status try_choice(attempt *a, const bwi_choice *c)
     plan->staged = plan->joined ? bwi_most_tiles(plan->window, plan->tile) : plan->split_tiles;
     int64_t tiles = plan->keep && only_trains(plan) ? busy_workers(plan->batch, plan->tile) : plan->workers;
     plan->tile_workers = tiles < plan->workers ? (int)tiles : plan->workers;
+    plan->tile_workers = c->tile_workers && c->tile_workers < plan->tile_workers ? c->tile_workers : plan->tile_workers;
     plan->regions = plan->split_tiles > plan->tile_workers ? plan->split_tiles : plan->tile_workers;
     for (int p = 0; p < plan->program_count && status == BW_OK; p++) {
         status = bwi_plan_fates(plan, &plan->programs[p]);
@@ -394,8 +396,20 @@ static bw_status spare_store(attempt *a, const bwi_choice *c)
     return status != BW_OK || suffices ? status : try_choice(a, c);
 }
 
-/* A plan should not need more than holding the whole batch does. For that it runs tile by tile where layers would be split, and
- * computes values again; nothing that changes a bit. Splitting is so much faster where it matters that it may cost a little. */
+static bool is_over(const attempt *a)
+{
+    return compared_bytes(a) > a->whole + (a->whole < TINY_BYTES ? SPARE_MARGIN : 0);
+}
+
+static bw_status try_spare(attempt *a, const bwi_choice *c)
+{
+    bw_status status = try_choice(a, c);
+    return status == BW_OK && a->plan->items.store && is_over(a) ? spare_store(a, c) : status;
+}
+
+/* A plan should not need more than holding the whole batch does. For that it runs tile by tile where layers would be split,
+ * computes values again, and lets fewer workers take tiles, two at least; nothing that changes a bit. Splitting is so much faster
+ * where it matters that it may cost a little. */
 static bw_status spare(attempt *a, bwi_choice *c)
 {
     bw_status status = BW_OK;
@@ -403,8 +417,18 @@ static bw_status spare(attempt *a, bwi_choice *c)
         c->split = false;
         status = try_choice(a, c);
     }
-    if (status == BW_OK && a->plan->items.store && compared_bytes(a) > a->whole + SPARE_MARGIN) {
+    if (status == BW_OK && a->plan->items.store && is_over(a)) {
         status = spare_store(a, c);
+    }
+    if (status != BW_OK || !is_over(a) || a->plan->split_tiles || a->plan->tile_workers <= 2) {
+        return status;
+    }
+    for (c->tile_workers = a->plan->tile_workers / 2; status == BW_OK && is_over(a) && c->tile_workers >= 2; c->tile_workers /= 2) {
+        status = try_spare(a, c);
+    }
+    if (status == BW_OK && is_over(a)) {
+        c->tile_workers = 0;
+        status = try_spare(a, c);
     }
     return status;
 }

@@ -97,12 +97,16 @@ def numbers(np, model):
 
 
 def gradients(keras, model, x, y):
-    """Gradients of the loss; the forward pass moves the statistics, as in a step."""
+    """Gradients of the loss; the forward pass moves the statistics, as in a step. In a graph, as fit does it: only there Keras finds
+    the softmax before the crossentropy and takes its logits; otherwise it clips, and certain predictions have no gradient."""
     import tensorflow as tf
-    with tf.GradientTape() as tape:
-        p = model(tf.cast(x, keras.config.floatx()), training=True)
-        loss = tf.reduce_mean(keras.losses.sparse_categorical_crossentropy(y, p))
-    return tape.gradient(loss, [v.value for v in model.trainable_variables])
+
+    @tf.function
+    def of(x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(keras.losses.sparse_categorical_crossentropy(y, model(x, training=True)))
+        return tape.gradient(loss, [v.value for v in model.trainable_variables])
+    return of(tf.cast(x, keras.config.floatx()))
 
 
 def step(np, model, found, rate):
