@@ -566,6 +566,11 @@ BW_API bw_node *bw_merge(const char *layer, bw_node *const *inputs, int count);
 /* Applies the layer that made `made` to another input, with the same variables. */
 BW_API bw_node *bw_layer_again(const bw_node *made, bw_node *input);
 
+/* What the layer that made `made` gives beside it, from 1: the states of "lstm(64,return_state=true)", h and then c, or the second
+ * output of a Bidirectional whose directions are not merged. bw_merge gives a recurrent layer the states that it begins with, after
+ * its input. */
+BW_API bw_node *bw_layer_part(const bw_node *made, int number);
+
 /* Makes the node an output: bw_predict returns it, and losses compare it with the targets y, or y_<name> if there are several. */
 BW_API bw_status bw_output(bw_node *node, const char *name);
 

@@ -168,9 +168,11 @@ static void put_input(bwi_json_writer *w, const char *name, const bw_node *node)
 
 /* ---- Calls ---- */
 
-static void put_tensor(bwi_json_writer *w, const char *key, const bwi_wiring *wiring, const int *operations, int use)
+static void put_tensor(bwi_json_writer *w, const char *key, const bwi_wiring *wiring, const int *operations, const bwi_use *taker,
+                       int input)
 {
-    const bw_node *node = wiring->uses[use].node;
+    int use = taker->input[input], part = taker->part[input];
+    const bw_node *node = bwi_use_value(&wiring->uses[use], part);
     char name[64];
     bwi_wiring_name(wiring, operations[use], name);
     bwi_json_begin(w, key, '{');
@@ -181,7 +183,7 @@ static void put_tensor(bwi_json_writer *w, const char *key, const bwi_wiring *wi
     bwi_json_begin(w, "keras_history", '[');
     bwi_json_put_text(w, NULL, name);
     bwi_json_put_whole(w, NULL, bwi_wiring_node(wiring, use));
-    bwi_json_put_whole(w, NULL, 0);
+    bwi_json_put_whole(w, NULL, part);
     bwi_json_end(w);
     bwi_json_end(w);
     bwi_json_end(w);
@@ -197,24 +199,34 @@ static bool is_causal(const bwi_layer *layer)
     return false;
 }
 
+static void put_states(bwi_json_writer *w, const bwi_wiring *wiring, const int *operations, const bwi_use *use)
+{
+    bwi_json_begin(w, "initial_state", '[');
+    for (int i = 1; i < use->inputs; i++) {
+        put_tensor(w, NULL, wiring, operations, use, i);
+    }
+    bwi_json_end(w);
+}
+
 /* Merging layers take a list. Attention requires a value beside the query, even if it is the same, and where query, value and key
  * are not a list, the key and the mask have names. */
 static void put_call(bwi_json_writer *w, const bwi_wiring *wiring, const int *operations, const bwi_use *use)
 {
     const bwi_layer *layer = &wiring->model->layers[use->layer];
     bool attends = layer->row->flags & BWI_LAYER_ATTENDS, attention = attends || bwi_layer_is_attention(layer->row);
-    bool list = (layer->row->flags & BWI_LAYER_MERGES) && !attends;
+    bool list = (layer->row->flags & BWI_LAYER_MERGES) && !attends, states = layer->row->flags & BWI_LAYER_STATES;
+    int by_position = states ? 1 : attends && use->inputs > 2 ? 2 : use->inputs;
     static const char *const names[] = {"key", "attention_mask"};
     bwi_json_begin(w, NULL, '{');
     bwi_json_begin(w, "args", '[');
     if (list) {
         bwi_json_begin(w, NULL, '[');
     }
-    for (int i = 0; i < (attends && use->inputs > 2 ? 2 : use->inputs); i++) {
-        put_tensor(w, NULL, wiring, operations, use->input[i]);
+    for (int i = 0; i < by_position; i++) {
+        put_tensor(w, NULL, wiring, operations, use, i);
     }
     if (attention && use->inputs == 1) {
-        put_tensor(w, NULL, wiring, operations, use->input[0]);
+        put_tensor(w, NULL, wiring, operations, use, 0);
     }
     if (list) {
         bwi_json_end(w);
@@ -222,7 +234,10 @@ static void put_call(bwi_json_writer *w, const bwi_wiring *wiring, const int *op
     bwi_json_end(w);
     bwi_json_begin(w, "kwargs", '{');
     for (int i = 2; attends && i < use->inputs; i++) {
-        put_tensor(w, names[i - 2], wiring, operations, use->input[i]);
+        put_tensor(w, names[i - 2], wiring, operations, use, i);
+    }
+    if (states && use->inputs > 1) {
+        put_states(w, wiring, operations, use);
     }
     if (is_causal(layer)) {
         bwi_json_put_bool(w, "use_causal_mask", true);
@@ -243,7 +258,7 @@ static void put_calls(bwi_json_writer *w, const bwi_wiring *wiring, const int *o
 }
 
 static void put_ends(bwi_json_writer *w, const bwi_wiring *wiring, const int *operations, const char *key, const int *uses,
-                     int count)
+                     const int *parts, int count)
 {
     if (count > 1) {
         bwi_json_begin(w, key, '[');
@@ -254,7 +269,7 @@ static void put_ends(bwi_json_writer *w, const bwi_wiring *wiring, const int *op
         bwi_json_begin(w, count > 1 ? NULL : key, '[');
         bwi_json_put_text(w, NULL, name);
         bwi_json_put_whole(w, NULL, bwi_wiring_node(wiring, uses[k]));
-        bwi_json_put_whole(w, NULL, 0);
+        bwi_json_put_whole(w, NULL, parts ? parts[k] : 0);
         bwi_json_end(w);
     }
     if (count > 1) {
@@ -338,8 +353,8 @@ static bw_status put_functional(bwi_json_writer *w, const bw_model *model, const
         bwi_json_end(w);
     }
     bwi_json_end(w);
-    put_ends(w, wiring, operations, "input_layers", inputs, input_count);
-    put_ends(w, wiring, operations, "output_layers", wiring->outputs, wiring->output_count);
+    put_ends(w, wiring, operations, "input_layers", inputs, NULL, input_count);
+    put_ends(w, wiring, operations, "output_layers", wiring->outputs, wiring->output_parts, wiring->output_count);
     bwi_release(model->ctx, operations);
     return status;
 }

@@ -99,7 +99,8 @@ static void put_simple(bwi_csource *s, const sequence *q)
 void bwi_csource_recurrent(bwi_csource *s, const bw_node *node)
 {
     const bwi_recurrent_attributes *a = node->attributes;
-    bool masked = node->inputs > 1;
+    int mask = bwi_recurrent_mask(node);
+    bool several = node->inputs > 1;
     char backwards[32];
     sequence q = {.a = a, .units = (long long)a->units, .steps = (long long)node->input[0]->shape.extent[0]};
     q.columns = (long long)node->input[0]->shape.extent[1];
@@ -110,11 +111,16 @@ void bwi_csource_recurrent(bwi_csource *s, const bw_node *node)
     snprintf(backwards, sizeof backwards, "%lld - s", q.steps - 1);
     LINE(2, "float h[%lld] = {0.0f}, c[%lld] = {0.0f}, q[%lld];", q.units, q.units, q.columns);
     LINE(2, "(void)c;");
+    for (int i = 0; a->begins && i < bwi_cell_states(a->cell); i++) {
+        LINE(2, "for (int j = 0; j < %lld; j++) {", q.units);
+        LINE(3, "%s[j] = x%d[j];", i ? "c" : "h", 1 + i);
+        LINE(2, "}");
+    }
     LINE(2, "for (int s = 0; s < %lld; s++) {", q.steps);
     LINE(3, "const int t = %s;", a->backwards ? backwards : "s");
-    LINE(3, "const float *row = %s + t * %lld;", masked ? "x0" : "x", q.columns);
-    if (masked) {
-        LINE(3, "if (x1[t] > 0.0f) {");
+    LINE(3, "const float *row = %s + t * %lld;", several ? "x0" : "x", q.columns);
+    if (mask) {
+        LINE(3, "if (x%d[t] > 0.0f) {", mask);
     }
     if (a->cell == BWI_CELL_LSTM) {
         put_lstm(s, &q);
@@ -123,12 +129,12 @@ void bwi_csource_recurrent(bwi_csource *s, const bw_node *node)
     } else {
         put_gru(s, &q, a->cell == BWI_CELL_GRU_AFTER);
     }
-    if (masked) {
+    if (mask) {
         LINE(3, "}");
     }
     LINE(3, "for (int j = 0; j < %lld; j++) {", q.units);
-    if (a->sequences && masked && a->zero_masked) {
-        LINE(4, "y[s * %lld + j] = x1[t] > 0.0f ? h[j] : 0.0f;", q.units);
+    if (a->sequences && mask && a->zero_masked) {
+        LINE(4, "y[s * %lld + j] = x%d[t] > 0.0f ? h[j] : 0.0f;", q.units, mask);
     } else if (a->sequences) {
         LINE(4, "y[s * %lld + j] = h[j];", q.units);
     } else {
@@ -136,4 +142,9 @@ void bwi_csource_recurrent(bwi_csource *s, const bw_node *node)
     }
     LINE(3, "}");
     LINE(2, "}");
+    for (int i = 0; a->ends && i < bwi_cell_states(a->cell); i++) {
+        LINE(2, "for (int j = 0; j < %lld; j++) {", q.units);
+        LINE(3, "y[%lld + j] = %s[j];", ((a->sequences ? q.steps : 1) + i) * q.units, i ? "c" : "h");
+        LINE(2, "}");
+    }
 }

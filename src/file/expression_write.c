@@ -23,6 +23,27 @@ static bw_status refuse(const writer *w, const char *reason, const char *name)
     return bwi_fail(w->ctx, BW_UNIMPLEMENTED, "the model cannot be written as an expression: %s%s", reason, name);
 }
 
+/* A recurrent layer can begin with the states of one other, all of them and in their order. */
+static bool check_parts(const writer *w, const bwi_use *u)
+{
+    const bwi_layer *layer = &w->model->layers[u->layer];
+    if (!(layer->row->flags & BWI_LAYER_STATES) || u->inputs == 1) {
+        for (int k = 0; k < u->inputs; k++) {
+            if (u->part[k]) {
+                return false;
+            }
+        }
+        return true;
+    }
+    int from = w->uses[u->input[1]].layer, states = u->inputs - 1;
+    bool all = u->part[0] == 0 && from >= 0 && bwi_layer_states(&w->model->layers[from]) == states;
+    for (int k = 1; k < u->inputs && all; k++) {
+        all = u->input[k] == u->input[1] && u->part[k] == bwi_layer_parts(&w->model->layers[from]) - states + k;
+    }
+    return all;
+}
+
+/* What an expression can say of one use of a layer. */
 static bw_status check_use(const writer *w, int use)
 {
     const bwi_use *u = &w->uses[use];
@@ -43,7 +64,8 @@ static bw_status check_use(const writer *w, int use)
             return refuse(w, "an operator precedes layer ", layer->name);
         }
     }
-    return BW_OK;
+    return check_parts(w, u) ? BW_OK
+                             : refuse(w, "beside other layers' outputs it takes more than all states of one: ", layer->name);
 }
 
 /* Whether another layer takes the use's values, or they are the output. */
@@ -297,12 +319,17 @@ static bw_status put_layer(writer *w, int use)
         bwi_text_add(&w->text, "%s=", point_name(w, use, point));
     }
     bwi_text_add(&w->text, "%.*s", (int)strcspn(layer->row->names, " "), layer->row->names);
-    for (int k = 1; k < u->inputs; k++) {
+    bool states = layer->row->flags & BWI_LAYER_STATES;
+    for (int k = 1; k < u->inputs && !states; k++) {
         separate(&w->text, &open);
         bwi_text_add(&w->text, "%s", point_name(w, u->input[k], point));
     }
     put_inner(w, layer, &open);
     put_arguments(w, layer, &open);
+    if (states && u->inputs > 1) {
+        separate(&w->text, &open);
+        bwi_text_add(&w->text, "initial_state=%s", point_name(w, u->input[1], point));
+    }
     if (!layer->trainable) {
         separate(&w->text, &open);
         bwi_text_add(&w->text, "trainable=false");
@@ -354,6 +381,7 @@ static bw_status copy_uses(writer *w)
         w->uses[i + 1] = (bwi_use){.layer = i, .inputs = model->layers[i].inputs};
         for (int k = 0; k < model->layers[i].inputs; k++) {
             w->uses[i + 1].input[k] = model->layers[i].input[k] + 1; /* BWI_FROM_INPUT is -1 */
+            w->uses[i + 1].part[k] = model->layers[i].part[k];
         }
     }
     return BW_OK;

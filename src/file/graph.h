@@ -22,7 +22,7 @@ typedef struct entry {
     int layer;    /* -1: not made yet, or no layer */
     level *inner; /* of a nested model */
     int node_count, done;
-    int width, *use; /* uses of all nodes, `width` for each: one per output */
+    int width, *use; /* values (bwi_result) of all nodes, `width` for each: one per output */
     int *run_at;     /* of each node: how many calls of layers Keras runs before it at this level; -1: Keras does not run it */
 } entry;
 

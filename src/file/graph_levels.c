@@ -125,7 +125,11 @@ static bw_status read_entry(graph_reader *r, level *l, const bwi_json *json)
         status = bwi_fail_file(r->k.ctx, BW_DATA_LOSS, r->k.path, "%s is never used", r->k.what);
     }
     if (status == BW_OK && e->kind == LAYER) {
+        const char *class_name = bwi_json_text(bwi_json_get(json, "class_name"));
         status = bwi_keras_check_class(&r->k, json);
+        if (status == BW_OK && (bwi_keras_layer_row(class_name)->flags & BWI_LAYER_STATES)) {
+            e->width = 1 + BWI_MAX_PARTS;
+        }
     }
     if (status == BW_OK && e->kind == NESTED) {
         char inner[BWI_LOCAL_NAME];

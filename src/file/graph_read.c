@@ -43,7 +43,7 @@ bool bwi_graph_find_end(const level *l, const bwi_json *json, end *found)
     bool whole = bwi_json_whole(bwi_json_at(history, 1), &node) && bwi_json_whole(bwi_json_at(history, 2), &tensor);
     node -= e && e->kind == NESTED && history == json ? skipped_nodes(e) : 0;
     if (!e || !whole || node < 0 || node >= (e->kind == INPUT ? 1 : e->node_count) || node >= MOST_NODES || tensor < 0 ||
-        tensor >= (e->kind == NESTED ? e->inner->output_count : 1)) {
+        tensor >= (e->kind == NESTED ? e->inner->output_count : e->width)) {
         return false;
     }
     *found = (end){.key = e->name, .from = e, .node = (int)node, .tensor = (int)tensor};
@@ -55,7 +55,7 @@ bw_status bwi_graph_end(const graph_reader *r, const level *l, const bwi_json *j
     return bwi_graph_find_end(l, json, found) ? BW_OK : fail_tensor(r);
 }
 
-/* Returns the use of a node's tensor; -1: that node is not made yet. */
+/* Returns a node's tensor (bwi_result); -1: that node is not made yet. */
 static int use_of(const end *at)
 {
     const entry *e = at->from;
@@ -180,7 +180,20 @@ static void collect_attention(const bwi_json *node, tensors *found)
     bwi_graph_collect(attention_argument(node, ATTENTION_MASK), NULL, found);
 }
 
-/* A layer's inputs are its first argument, an operator's inputs are all of its arguments. */
+/* Recurrent layers are called with the states that they begin with, by position or by name. */
+static bool takes_states(const entry *e)
+{
+    const bwi_layer_row *row = row_of(e);
+    return row && (row->flags & BWI_LAYER_STATES);
+}
+
+static const bwi_json *initial_state(const bwi_json *node)
+{
+    const bwi_json *args = bwi_json_get(node, "args");
+    return bwi_json_count(args) > 1 ? bwi_json_at(args, 1) : bwi_json_get(bwi_json_get(node, "kwargs"), "initial_state");
+}
+
+/* A layer's inputs are its first argument and its states, an operator's inputs are all of its arguments. */
 static void collect_inputs(const entry *e, const bwi_json *node, tensors *found)
 {
     if (attends(e) && bwi_json_kind_of(node) != BWI_JSON_LIST) {
@@ -194,6 +207,20 @@ static void collect_inputs(const entry *e, const bwi_json *node, tensors *found)
     found->count = 0;
     found->more = false;
     bwi_graph_collect(all ? args : bwi_json_at(args, 0), NULL, found);
+    if (takes_states(e) && bwi_json_kind_of(node) != BWI_JSON_LIST) {
+        bwi_graph_collect(initial_state(node), NULL, found);
+    }
+}
+
+/* Whether it is a tensor, or a list of nothing but tensors and such lists. */
+static bool is_tensors(const bwi_json *value)
+{
+    int count = bwi_json_kind_of(value) == BWI_JSON_LIST ? bwi_json_count(value) : 0;
+    bool all = is_tensor(value) || count > 0;
+    for (int i = 0; !is_tensor(value) && i < count; i++) {
+        all = all && is_tensors(bwi_json_at(value, i));
+    }
+    return all;
 }
 
 /* Whether a call's argument by name is understood, or has no effect. */
@@ -207,6 +234,7 @@ static bool known_argument(const level *l, const entry *e, const char *key, cons
     for (int i = 0; row && flag && i < row->argument_count; i++) {
         named = named || (strcmp(key, "use_causal_mask") == 0 && strcmp(row->arguments[i].name, key) == 0);
     }
+    named = named || (takes_states(e) && strcmp(key, "initial_state") == 0 && is_tensors(value));
     bool mask = strcmp(key, "mask") == 0 ||
                 (attends(e) && (strcmp(key, "query_mask") == 0 || strcmp(key, "value_mask") == 0 || strcmp(key, "key_mask") == 0));
     /* Keras 3 overrides `training` by whether the model is being trained. */
@@ -222,8 +250,10 @@ static bw_status check_call(const graph_reader *r, const level *l, const entry *
     if (e->kind == OPERATOR) {
         return BW_OK;
     }
+    bool states = takes_states(e) && is_tensors(initial_state(node));
     for (const bwi_json *value; (value = bwi_json_next(kwargs, &key));) {
-        if (!known_argument(l, e, key, value)) {
+        bool masks = states && strcmp(key, "mask") == 0 && bwi_json_kind_of(value) != BWI_JSON_NULL;
+        if (masks || !known_argument(l, e, key, value)) {
             return bwi_keras_refuse(&r->k, key, value);
         }
     }
@@ -234,6 +264,7 @@ static bw_status check_call(const graph_reader *r, const level *l, const entry *
     }
     for (int i = 1; i < bwi_json_count(args); i++) {
         bool known = attends(e) && i < ATTENTION_ARGUMENTS && known_argument(l, e, attention_arguments[i], bwi_json_at(args, i));
+        known = known || (takes_states(e) && i == 1 && is_tensors(bwi_json_at(args, i)));
         if (!known && bwi_json_kind_of(bwi_json_at(args, i)) != BWI_JSON_NULL) {
             return bwi_keras_refuse(&r->k, "second argument", bwi_json_at(args, i));
         }
@@ -252,7 +283,7 @@ static int input_index(const level *inner, const char *key, int index)
     return key ? -1 : index;
 }
 
-/* Finds the uses that a call takes; *ready is false if one of them is not made yet. */
+/* Finds the values that a call takes; *ready is false if one of them is not made yet. */
 static bw_status find_inputs(const graph_reader *r, const level *l, const entry *e, const bwi_json *node, int *uses, int *count,
                              bool *ready)
 {
@@ -325,12 +356,11 @@ static bw_status make_layer(graph_reader *r, const level *l, entry *e)
 }
 
 /* Numbers and slices belong to the call, so each call of an operator becomes a separate operator here. */
-static bw_status make_operator(graph_reader *r, const level *l, entry *e, int first)
+static bw_status make_operator(graph_reader *r, const level *l, entry *e, const bw_node *first)
 {
     bwi_layer layer;
     char local[BWI_LOCAL_NAME], number[96];
-    bw_status status =
-        bwi_keras_read_operator(&r->k, e->json, bwi_json_at(e->nodes, e->done), &r->model->uses[first].node->shape, &layer);
+    bw_status status = bwi_keras_read_operator(&r->k, e->json, bwi_json_at(e->nodes, e->done), &first->shape, &layer);
     if (status != BW_OK) {
         return status;
     }
@@ -357,7 +387,7 @@ static bool has_mask(const bwi_json *node)
 static bool any_masked(const bw_model *model, const int *uses, int count)
 {
     for (int i = 0; i < count; i++) {
-        if (model->uses[uses[i]].node->mask) {
+        if (bwi_use_value(&model->uses[bwi_result_use(uses[i])], bwi_result_part(uses[i]))->mask) {
             return true;
         }
     }
@@ -379,16 +409,17 @@ static bw_status call_entry(graph_reader *r, const level *l, entry *e, const int
         return call_level(r, e->inner, uses, count, run_at, use);
     }
     if (e->kind == OPERATOR) {
-        status = make_operator(r, l, e, uses[0]);
+        status = make_operator(r, l, e, bwi_use_value(&r->model->uses[bwi_result_use(uses[0])], bwi_result_part(uses[0])));
     } else if (e->layer < 0) {
         status = make_layer(r, l, e);
     }
+    int made = status == BW_OK ? bwi_model_use(r->model, e->layer, uses, count) : -1;
+    status = status == BW_OK && made < 0 ? bwi_pending(r->k.ctx) : status;
     if (status == BW_OK) {
-        *use = bwi_model_use(r->model, e->layer, uses, count);
-        status = *use >= 0 ? BW_OK : bwi_pending(r->k.ctx);
+        r->model->uses[made].run_at = run_at < 0 ? -1 : run_at + 1;
     }
-    if (status == BW_OK) {
-        r->model->uses[*use].run_at = run_at < 0 ? -1 : run_at + 1;
+    for (int part = 0; part < e->width && status == BW_OK; part++) {
+        use[part] = part <= r->model->uses[made].parts.count ? bwi_result(made, part) : -1;
     }
     return status;
 }
@@ -577,7 +608,7 @@ static bw_status make_input(graph_reader *r, const level *l, const bwi_json *jso
     if (status == BW_OK) {
         const bw_node *node = bw_input(r->model, local, text ? BW_TEXT : indices ? BW_I32 : BW_F32, shape.ndim, shape.extent);
         status = node ? BW_OK : bwi_pending(r->k.ctx);
-        *use = r->model->use_count - 1;
+        *use = bwi_result(r->model->use_count - 1, 0);
     }
     return status;
 }
@@ -596,7 +627,8 @@ static bw_status make_model(graph_reader *r, level *l, const bwi_json *json)
     for (int i = 0; i < l->output_count && status == BW_OK; i++) {
         char local[BWI_LOCAL_NAME];
         bwi_keras_local_name(local, "", l->outputs[i].key);
-        status = bwi_model_output(r->model->uses[outputs[i]].node, local);
+        const bwi_use *use = &r->model->uses[bwi_result_use(outputs[i])];
+        status = bwi_model_output(bwi_use_value(use, bwi_result_part(outputs[i])), local);
     }
     if (status == BW_OK) {
         r->model->stored = bwi_allocate(r->k.ctx, (size_t)r->model->layer_count + 1, sizeof *r->model->stored);

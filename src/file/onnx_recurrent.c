@@ -190,18 +190,35 @@ static void put_body(cell *q, bool masked)
     }
 }
 
+/* y is the steps, or the last one, followed by the states. */
+static void put_ends(bwi_onnx *o, const bwi_recurrent_attributes *a, const char *steps, const char *h, const char *c, const char *y)
+{
+    bwi_shape row = {.ndim = 2, .extent = {1, a->units}};
+    bwi_onnx_name h_row, c_row;
+    bwi_onnx_reshape(o, h, bwi_onnx_new(o, h_row), &row);
+    if (c) {
+        bwi_onnx_reshape(o, c, bwi_onnx_new(o, c_row), &row);
+    }
+    bwi_onnx_begin(o, "Concat", (const char *[]){a->sequences ? steps : h_row, h_row, c ? c_row : NULL, NULL}, y);
+    bwi_onnx_put(o, "axis", 1);
+    bwi_onnx_end(o);
+}
+
 /* Inputs of the Scan are the states' beginnings, then what it goes over along axis 1: products and mask. Its results are the last
  * states, then all steps of y. */
 void bwi_onnx_recurrent(bwi_onnx *o, const bw_node *node)
 {
     const bwi_recurrent_attributes *a = node->attributes;
-    bool masked = node->inputs > 1, carries = a->cell == BWI_CELL_LSTM;
+    int at = bwi_recurrent_mask(node);
+    bool masked = at > 0, carries = a->cell == BWI_CELL_LSTM;
     cell q = {.o = o, .a = a, .weights = bwi_onnx_variable(o, node->variable[0])};
     bwi_onnx_name sum, zeros, last_h, last_c, steps;
     const char *x = biased_inputs(o, node, &q, sum), *y = bwi_onnx_result(o, node, BWI_ONNX_LAST);
-    const char *mask = masked ? bwi_onnx_of(o, node->input[1], BWI_ONNX_LAST) : NULL;
+    const char *mask = masked ? bwi_onnx_of(o, node->input[at], BWI_ONNX_LAST) : NULL;
     const int64_t axes[2] = {1, 1}, directions[2] = {a->backwards, a->backwards};
-    put_zeros(&q, x, zeros);
+    if (!a->begins) {
+        put_zeros(&q, x, zeros);
+    }
     bwi_wire outside = o->nodes;
     o->nodes = (bwi_wire){.ctx = outside.ctx};
     put_body(&q, masked);
@@ -211,7 +228,7 @@ void bwi_onnx_recurrent(bwi_onnx *o, const bw_node *node)
     int inputs = 0, outputs = 0;
     for (int k = 0; k < 1 + carries; k++) {
         names[inputs] = k ? q.c : q.h;
-        in[inputs++] = zeros;
+        in[inputs++] = a->begins ? bwi_onnx_of(o, node->input[1 + k], BWI_ONNX_LAST) : zeros;
         out[outputs++] = k ? q.next_c : q.next_h;
     }
     names[inputs] = q.x;
@@ -222,17 +239,21 @@ void bwi_onnx_recurrent(bwi_onnx *o, const bw_node *node)
     }
     in[inputs] = NULL;
     out[outputs++] = q.y;
+    bool last = a->sequences || a->ends;
     bwi_onnx_new(o, steps);
-    bwi_onnx_begin(o, "Scan", in, a->sequences ? bwi_onnx_new(o, last_h) : y);
+    bwi_onnx_begin(o, "Scan", in, last ? bwi_onnx_new(o, last_h) : y);
     if (carries) {
         bwi_onnx_put_output(o, bwi_onnx_new(o, last_c));
     }
-    bwi_onnx_put_output(o, a->sequences ? y : steps);
+    bwi_onnx_put_output(o, a->sequences && !a->ends ? y : steps);
     bwi_onnx_put(o, "num_scan_inputs", 1 + masked);
     bwi_onnx_put_list(o, "scan_input_axes", 1 + masked, axes);
     bwi_onnx_put_list(o, "scan_input_directions", 1 + masked, directions);
     bwi_onnx_put_list(o, "scan_output_axes", 1, axes);
     bwi_onnx_put_graph(o, "body", &body, inputs, names, outputs, out);
     bwi_onnx_end(o);
+    if (a->ends) {
+        put_ends(o, a, steps, last_h, carries ? last_c : NULL, y);
+    }
     bwi_wire_free(&body);
 }

@@ -106,6 +106,13 @@ struct bw_node {
     int run_at;        /* its number in the order in which Keras runs the uses of layers */
 };
 
+enum { BWI_MAX_PARTS = 8 };
+
+typedef struct bwi_parts {
+    bw_node *node[BWI_MAX_PARTS];
+    int count;
+} bwi_parts;
+
 struct bwi_graph {
     bw_context *ctx;
     bw_node **nodes;
@@ -117,6 +124,7 @@ struct bwi_graph {
     void *owner;  /* the model, for models made by calls */
     bool reusing; /* a shared layer is built again: bwi_graph_variable gives variables[reuse++] */
     int reuse;
+    bwi_parts parts; /* what the layer that was built last gives beside its output, such as states */
 };
 
 void bwi_graph_free(bwi_graph *graph);

@@ -104,18 +104,21 @@ typedef struct bwi_recurrent {
     bool backwards;   /* steps are taken from the last to the first; y has them in the order in which they are taken */
     bool zero_masked; /* y is zero at masked steps, where it otherwise repeats */
     bool drops;       /* some of the state is dropped before it is multiplied */
+    bool begins;      /* the states before the first step are given; otherwise they are zero */
+    bool ends;        /* y has the states after the last step behind its steps */
 } bwi_recurrent;
 
 /* Addresses of a recurrent layer's passes. */
 typedef struct bwi_recurrent_memory {
-    const float *x;       /* [n][steps][gates * units]: products of the inputs */
-    const float *mask;    /* [n][steps]: a step that is 0 leaves the state as it was; NULL: all count */
-    const float *weights; /* packing->recurrent_pack */
-    const float *turned;  /* recurrent_turn: only backward reads it */
-    const float *bias;    /* [2][gates * units], of x and of q; only BWI_CELL_GRU_AFTER has it; NULL: none */
-    const float *factors; /* [n][units], by which the state is multiplied first, if `drops` */
-    float *kept;          /* packing->recurrent_kept floats. NULL: inference, nothing is kept */
-    float *scratch;       /* packing->recurrent_scratch floats */
+    const float *x;        /* [n][steps][gates * units]: products of the inputs */
+    const float *mask;     /* [n][steps]: a step that is 0 leaves the state as it was; NULL: all count */
+    const float *weights;  /* packing->recurrent_pack */
+    const float *turned;   /* recurrent_turn: only backward reads it */
+    const float *bias;     /* [2][gates * units], of x and of q; only BWI_CELL_GRU_AFTER has it; NULL: none */
+    const float *factors;  /* [n][units], by which the state is multiplied first, if `drops` */
+    const float *begin[2]; /* [n][units]: h before the first step, and c if the cell has it, if `begins` */
+    float *kept;           /* packing->recurrent_kept floats. NULL: inference, nothing is kept */
+    float *scratch;        /* packing->recurrent_scratch floats */
 } bwi_recurrent_memory;
 
 /* Attention: y = softmax(scores) v for each head, where a query's scores are those of all keys. */
@@ -212,14 +215,16 @@ struct bwi_kernels {
                                  int64_t rows, float *block, const void *const ahead[BWI_FETCHED]);
     void (*dense_gradient_bias)(int64_t n, int64_t in, int64_t out, const float *staging, int64_t panel, float *db);
 
-    /* Recurrent layers over whole sequences. y is [n][steps][units], or [n][units] without `sequences`. recurrent_turn transposes
-     * the weights for backward. recurrent_backward turns what forward kept into differences, which the other two read:
-     * recurrent_data gives dx, shaped like x, and recurrent_weights the gradients of the weights, as packed, and of the bias (may
-     * be NULL), each overwritten or added to. */
+    /* Recurrent layers over whole sequences. y is [n][steps][units], or [n][1][units] without `sequences`, where each sample's
+     * steps are followed by one row for h and one for c if `ends`. recurrent_turn transposes the weights for backward.
+     * recurrent_backward turns what forward kept into differences, which the others read: recurrent_data gives dx, shaped like x,
+     * recurrent_begin the difference of begin[which], and recurrent_weights the gradients of the weights, as packed, and of the
+     * bias (may be NULL), each overwritten or added to. */
     void (*recurrent_forward)(const bwi_recurrent *k, const bwi_recurrent_memory *m, float *y);
     void (*recurrent_turn)(bwi_cell cell, int64_t units, const float *weights, float *turned);
     void (*recurrent_backward)(const bwi_recurrent *k, const bwi_recurrent_memory *m, const float *dy);
     void (*recurrent_data)(const bwi_recurrent *k, const bwi_recurrent_memory *m, float *dx);
+    void (*recurrent_begin)(const bwi_recurrent *k, const bwi_recurrent_memory *m, int which, float *d);
     void (*recurrent_weights)(const bwi_recurrent *k, const bwi_recurrent_memory *m, float *dw, bool add_weights, float *db,
                               bool add_bias);
 

@@ -44,10 +44,17 @@ static inline bwi_cell_widths bwi_cell_of(bwi_cell cell)
 #define BWI_RECURRENT_ROWS 6 /* rows of a sample's values in the scratch memory, each `units` wide */
 
 /* Offsets, in floats, of what a recurrent layer keeps. Steps follow each other: [steps][n][...]. States have one step more, the
- * first of which is zero. Without steps to keep, one is overwritten by the next, and of states there are two, used alternately. */
+ * first of which is what the sequence begins with; its difference (`begin`) is left behind them, h and then c. Without steps to
+ * keep, one is overwritten by the next, and of states there are two, used alternately. */
 typedef struct bwi_recurrent_places {
-    int64_t first, second, beside, dropped, h, c, floats;
+    int64_t first, second, beside, dropped, h, c, begin, floats;
 } bwi_recurrent_places;
+
+/* The rows of a sample's y. */
+static inline int64_t bwi_recurrent_rows(const bwi_recurrent *k)
+{
+    return (k->sequences ? k->steps : 1) + (k->ends ? 1 + bwi_cell_of(k->cell).carries : 0);
+}
 
 static inline bwi_recurrent_places bwi_recurrent_place(const bwi_recurrent *k, bool keeps)
 {
@@ -59,7 +66,8 @@ static inline bwi_recurrent_places bwi_recurrent_place(const bwi_recurrent *k, b
     at.dropped = at.beside + all * step * w.beside;
     at.h = at.dropped + (k->drops ? all * step : 0);
     at.c = at.h + (all + 1) * step;
-    at.floats = at.c + (w.carries ? (all + 1) * step : 0);
+    at.begin = at.c + (w.carries ? (all + 1) * step : 0);
+    at.floats = at.begin + (k->begins && keeps ? (1 + w.carries) * step : 0);
     return at;
 }
 

@@ -520,6 +520,7 @@ const bwi_kernels bwi_kernels_reference = {
     .recurrent_turn = recurrent_turn,
     .recurrent_backward = recurrent_backward,
     .recurrent_data = recurrent_data,
+    .recurrent_begin = recurrent_begin,
     .recurrent_weights = recurrent_weights,
     .activate = activate,
     .activate_backward = activate_backward,

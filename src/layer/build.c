@@ -16,7 +16,8 @@ bw_node *bwi_layer_build(bwi_layer *layer, bwi_graph *graph, bw_node *const *inp
     if (!graph->reusing) {
         layer->first_variable = before;
     }
-    if (!(layer->row->flags & BWI_LAYER_MERGES) && input_count != 1) {
+    graph->parts.count = 0;
+    if (!(layer->row->flags & (BWI_LAYER_MERGES | BWI_LAYER_STATES)) && input_count != 1) {
         return bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected one input, got %d", layer->name, input_count);
     }
     unsigned state = bwi_float_begin(); /* arguments are rounded to floats in the same way whatever the caller's rounding mode */
@@ -31,6 +32,10 @@ bw_node *bwi_layer_build(bwi_layer *layer, bwi_graph *graph, bw_node *const *inp
     }
     if (node && !same) {
         node->mask_taken = taken;
+    }
+    if (node && layer->activity[0] && graph->parts.count) {
+        node = bwi_fail_build(graph->ctx, BW_UNIMPLEMENTED, "layer %s: activity_regularizer with return_state is not supported",
+                              layer->name);
     }
     if (node && layer->activity[0]) { /* an identity, since others may read the node, too */
         bwi_scale_attributes identity = {.scale = 1, .offset = -0.0F};
@@ -70,8 +75,14 @@ static bw_node *input_of(const bw_model *model, bwi_graph *graph, bw_dtype dtype
     return *node;
 }
 
+/* What a layer gives. */
+typedef struct made {
+    bw_node *node;
+    bwi_parts parts;
+} made;
+
 /* Records the uses of layers; a model made by calls has recorded them already. */
-static bw_status record_uses(bw_model *model, bw_node *const *outputs)
+static bw_status record_uses(bw_model *model, const made *outputs)
 {
     bwi_use *uses = bwi_allocate(model->ctx, (size_t)model->layer_count + 1, sizeof *uses);
     if (!uses) {
@@ -81,9 +92,10 @@ static bw_status record_uses(bw_model *model, bw_node *const *outputs)
     for (int i = 0; i < model->layer_count; i++) {
         const bwi_layer *layer = &model->layers[i];
         bwi_use *use = &uses[i + 1];
-        *use = (bwi_use){.layer = i, .node = outputs[i], .inputs = layer->inputs};
+        *use = (bwi_use){.layer = i, .node = outputs[i].node, .parts = outputs[i].parts, .inputs = layer->inputs};
         for (int k = 0; k < layer->inputs; k++) {
             use->input[k] = layer->input[k] + 1; /* BWI_FROM_INPUT is -1 */
+            use->part[k] = layer->part[k];
         }
     }
     bwi_release(model->ctx, model->uses);
@@ -98,7 +110,7 @@ static bw_status build_nodes(bw_model *model)
     bw_context *ctx = model->ctx;
     bwi_graph *graph = &model->graph;
     bw_node *fields[3] = {NULL, NULL, NULL};
-    bw_node **outputs = bwi_allocate(ctx, (size_t)model->layer_count, sizeof(bw_node *));
+    made *outputs = bwi_allocate(ctx, (size_t)model->layer_count, sizeof *outputs);
     if (!outputs) {
         return BW_RESOURCE_EXHAUSTED;
     }
@@ -107,14 +119,18 @@ static bw_status build_nodes(bw_model *model)
         bw_node *inputs[BWI_MAX_POINTS];
         for (int k = 0; k < layer->inputs; k++) {
             bw_dtype dtype = dtype_of(model, layer);
-            inputs[k] = layer->input[k] == BWI_FROM_INPUT ? input_of(model, graph, dtype, fields) : outputs[layer->input[k]];
+            const made *from = layer->input[k] == BWI_FROM_INPUT ? NULL : &outputs[layer->input[k]];
+            inputs[k] = !from            ? input_of(model, graph, dtype, fields)
+                        : layer->part[k] ? from->parts.node[layer->part[k] - 1]
+                                         : from->node;
         }
-        outputs[i] = bwi_layer_build(layer, graph, inputs, layer->inputs);
+        outputs[i].node = bwi_layer_build(layer, graph, inputs, layer->inputs);
+        outputs[i].parts = graph->parts;
     }
     model->inputs[0] = fields[2] ? fields[2] : fields[0] ? fields[0] : fields[1];
-    model->outputs[0] = outputs[model->layer_count - 1];
+    model->outputs[0] = outputs[model->layer_count - 1].node;
     bw_status status = model->outputs[0] ? record_uses(model, outputs) : bwi_pending(ctx);
-    bwi_release(ctx, (void *)outputs);
+    bwi_release(ctx, outputs);
     if (status == BW_OK) {
         model->input_count = model->output_count = 1;
     }

@@ -66,6 +66,18 @@ bool bwi_layer_expect(bwi_graph *graph, const bwi_layer *layer, const bw_node *x
     return x->shape.ndim == ndim;
 }
 
+bool bwi_layer_part(bwi_graph *graph, bw_node *node)
+{
+    if (node && graph->parts.count == BWI_MAX_PARTS) {
+        bwi_fail_build(graph->ctx, BW_UNIMPLEMENTED, "layer %s: more than %d values beside its output", node->name, BWI_MAX_PARTS);
+        return false;
+    }
+    if (node) {
+        graph->parts.node[graph->parts.count++] = node;
+    }
+    return node;
+}
+
 bw_node *bwi_layer_nodes(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
 {
     static const struct {

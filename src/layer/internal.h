@@ -102,6 +102,12 @@ bwi_variable *bwi_layer_variable(bwi_graph *graph, const bwi_layer *layer, const
 /* Says in which group of its layer's Keras's files have a variable, unless that is known; NULL is fine. */
 void bwi_variable_place(bwi_variable *variable, const char *group);
 
+/* 1 if it is a Bidirectional whose directions are not merged; else 0. */
+int bwi_bidirectional_gives_two(const bwi_layer *layer);
+
+/* Adds what a layer gives beside its output. False, as a builder, if it is NULL. */
+bool bwi_layer_part(bwi_graph *graph, bw_node *node);
+
 /* Gives an image another height and width, by one of Keras's interpolations. */
 #define BWI_INTERPOLATIONS "nearest bilinear bicubic lanczos3 lanczos5"
 bw_node *bwi_layer_resample(bwi_graph *graph, const char *layer, bw_node *x, const int64_t size[2], const char *interpolation,

@@ -106,6 +106,7 @@ enum {
     BWI_LAYER_LINE = 1 << 8,         /* its input is a sequence (length, channels), */
     BWI_LAYER_IMAGE = 1 << 9,        /* an image (height, width, channels), */
     BWI_LAYER_VOLUME = 1 << 10, /* or a volume (depth, height, width, channels); without any of these three `build` checks it */
+    BWI_LAYER_STATES = 1 << 11, /* recurrent: its inputs after the first are the states that it begins with */
     BWI_LAYER_FRONT = 1 << 16,  /* times (bwi_front_kind + 1): a layer for text or categories, which works on the host */
 };
 
@@ -137,6 +138,7 @@ struct bwi_layer {
     bool trainable;
     int first_variable;                /* in the graph, once it is built */
     int inputs, input[BWI_MAX_POINTS]; /* layers whose outputs it takes; BWI_FROM_INPUT: the model's input */
+    int part[BWI_MAX_POINTS];          /* 0: that output; k: the k-th of the other values that the layer gives */
     bwi_argument_value values[BWI_MAX_ARGUMENTS];
     struct {
         char name[32], text[BWI_PENALTY_TEXT]; /* "kernel_constraint", "max_norm(2)" */
@@ -160,9 +162,29 @@ enum { BWI_MAX_HEADS = 16 };
 typedef struct bwi_use {
     int layer; /* -1: an input of the model */
     bw_node *node;
+    bwi_parts parts;                   /* what the layer gives beside its output, such as states */
     int inputs, input[BWI_MAX_POINTS]; /* uses whose nodes it takes; -1: no layer made the node */
+    int part[BWI_MAX_POINTS];          /* 0: the use's node; k: parts[k - 1] */
     int run_at; /* if a file says when Keras runs it: a number from 1; -1: it does not. 0: it follows from the uses */
 } bwi_use;
+
+/* A use and one of its values, 0 for its node, as one number. */
+static inline int bwi_result(int use, int part)
+{
+    return use * (BWI_MAX_PARTS + 1) + part;
+}
+static inline int bwi_result_use(int value)
+{
+    return value / (BWI_MAX_PARTS + 1);
+}
+static inline int bwi_result_part(int value)
+{
+    return value % (BWI_MAX_PARTS + 1);
+}
+static inline bw_node *bwi_use_value(const bwi_use *use, int part)
+{
+    return part ? use->parts.node[part - 1] : use->node;
+}
 
 /* A layer's group in Keras's files: "layers/functional/layers/dense". */
 typedef struct bwi_stored {
@@ -212,8 +234,12 @@ bw_node *bwi_layer_build(bwi_layer *layer, bwi_graph *graph, bw_node *const *inp
 int bwi_model_add_layer(bw_model *model, const char *text, const char *name);
 /* Appends a layer that has been read already; its name must be unique. */
 int bwi_model_append_layer(bw_model *model, const bwi_layer *layer);
-/* Uses a layer, once more if it was used before, on the values of other uses. Returns the new use, or -1 as a builder. */
-int bwi_model_use(bw_model *model, int layer, const int *uses, int count);
+/* Uses a layer, once more if it was used before, on values (bwi_result) of other uses. Returns the new use, or -1 as a builder. */
+int bwi_model_use(bw_model *model, int layer, const int *values, int count);
+/* The number of states of a recurrent layer, which may be a wrapper; 0: it is none. */
+int bwi_layer_states(const bwi_layer *layer);
+/* How many values the layer gives beside its output; the states are the last of them. */
+int bwi_layer_parts(const bwi_layer *layer);
 /* Makes the nodes, and the variables without values, of a model from an expression. bw_build continues from there. */
 bw_status bwi_model_connect(bw_model *model, int ndim, const int64_t *shape);
 /* The same as bw_build and bw_output, for calls from within the library. */
@@ -271,6 +297,7 @@ typedef struct bwi_wiring {
     bwi_use *uses;   /* as in a model made by calls; inputs come before their users */
     int use_count, layer_count;
     int outputs[BWI_MAX_HEADS], output_count; /* uses */
+    int output_parts[BWI_MAX_HEADS];          /* which of their values */
     int *order, order_count;                  /* layers, and inputs as layer_count + k */
     bool *reached;                            /* uses that lead to an output */
 } bwi_wiring;

@@ -295,6 +295,12 @@ static bw_status read_inner(bw_model *model, bwi_layer *layer, const bwi_term *i
     return BW_OK;
 }
 
+/* Whether the item names the point whose states a recurrent layer begins with. */
+static bool is_initial_state(const bwi_layer_row *row, const bwi_term *item)
+{
+    return (row->flags & BWI_LAYER_STATES) && labelled(item, "initial_state");
+}
+
 bw_status bwi_layer_read(bw_model *model, bwi_layer *layer, const bwi_term *term)
 {
     bw_context *ctx = model->ctx;
@@ -315,7 +321,7 @@ bw_status bwi_layer_read(bw_model *model, bwi_layer *layer, const bwi_term *term
         bwi_term item = in_keras_order(row, term, &term->items[i], row->flags & BWI_LAYER_MERGES ? numbers : i);
         numbers += number;
         status = read_inner(model, layer, &item, i, &taken);
-        taken = taken || bwi_front_is_list(row, &item);
+        taken = taken || bwi_front_is_list(row, &item) || is_initial_state(row, &item);
         if (status == BW_OK && !taken) {
             status = read_common(model, layer, &item, &taken);
         }
@@ -422,6 +428,32 @@ static bw_status read_from(reading *r, int number)
     return find_point(r, number, &term->items[0], &r->current);
 }
 
+/* The states of the layer at a point are the last of what it gives beside its output. */
+static bw_status connect_states(const reading *r, int number, const bwi_term *item)
+{
+    bwi_layer *layer = &r->model->layers[r->model->layer_count];
+    bwi_term word = *item;
+    int from = BWI_FROM_INPUT;
+    word.label = NULL;
+    bw_status status = find_point(r, number, &word, &from);
+    if (status != BW_OK) {
+        return status;
+    }
+    const bwi_layer *given = from >= 0 ? &r->model->layers[from] : NULL;
+    int parts = given ? bwi_layer_parts(given) : 0, states = given ? bwi_layer_states(given) : 0;
+    if (parts < states || states == 0 || states != bwi_layer_states(layer)) {
+        return bwi_fail_text(r->model->ctx, BW_INVALID_ARGUMENT, "model", item->argument, item->column,
+                             "initial_state: expected the point of a layer with return_state=true and %d states, %s gives %d",
+                             bwi_layer_states(layer), given ? given->name : "the input", parts < states ? 0 : states);
+    }
+    for (int i = 0; i < states && layer->inputs < BWI_MAX_POINTS; i++) {
+        layer->part[layer->inputs] = parts - states + 1 + i;
+        layer->input[layer->inputs++] = from;
+    }
+    return BW_OK;
+}
+
+/* Finds where the layer's inputs come from: the current value, then the points that the term names. */
 static bw_status connect(reading *r, int number)
 {
     const bwi_term *term = r->terms[number];
@@ -429,6 +461,9 @@ static bw_status connect(reading *r, int number)
     bw_status status = BW_OK;
     layer->inputs = 1;
     layer->input[0] = r->current;
+    for (int i = 0; i < term->count && status == BW_OK; i++) {
+        status = is_initial_state(layer->row, &term->items[i]) ? connect_states(r, number, &term->items[i]) : BW_OK;
+    }
     for (int i = 0; (layer->row->flags & BWI_LAYER_MERGES) && i < term->count && status == BW_OK; i++) {
         const bwi_term *item = &term->items[i];
         if (item->label || is_axis(layer->row, item)) {

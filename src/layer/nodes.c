@@ -179,14 +179,17 @@ static bool grow_layers(bw_model *model)
     return true;
 }
 
-/* Finds the last use that gives the node, because a layer that does nothing gives its input's node. */
-static int find_use(const bw_model *model, const bw_node *node)
+/* Finds the last value (bwi_result) that is the node, because a layer that does nothing gives its input's node. -1: no layer's. */
+static int find_value(const bw_model *model, const bw_node *node)
 {
-    int use = model->use_count - 1;
-    while (use >= 0 && model->uses[use].node != node) {
-        use--;
+    for (int use = model->use_count - 1; use >= 0; use--) {
+        for (int part = 0; part <= model->uses[use].parts.count; part++) {
+            if (bwi_use_value(&model->uses[use], part) == node) {
+                return bwi_result(use, part);
+            }
+        }
     }
-    return use;
+    return -1;
 }
 
 static bw_node *check_inputs(bw_node *const *inputs, int count)
@@ -219,9 +222,9 @@ static bool is_used(const bw_model *model, int layer)
     return false;
 }
 
-/* `uses` says where the inputs come from. Variables get values and optimizer slots once the model is in use, so no layer may be
+/* `values` says where the inputs come from. Variables get values and optimizer slots once the model is in use, so no layer may be
  * added after that. */
-static bw_node *call_layer(bw_model *model, int number, bw_node *const *inputs, const int *uses, int count)
+static bw_node *call_layer(bw_model *model, int number, bw_node *const *inputs, const int *values, int count)
 {
     if (!grow_uses(model)) {
         return NULL;
@@ -236,8 +239,11 @@ static bw_node *call_layer(bw_model *model, int number, bw_node *const *inputs, 
     model->graph.reusing = false;
     if (node) {
         bwi_use *use = &model->uses[model->use_count++];
-        *use = (bwi_use){.layer = number, .node = node, .inputs = count};
-        memcpy(use->input, uses, (size_t)count * sizeof *uses);
+        *use = (bwi_use){.layer = number, .node = node, .parts = model->graph.parts, .inputs = count};
+        for (int k = 0; k < count; k++) {
+            use->input[k] = values[k] < 0 ? -1 : bwi_result_use(values[k]);
+            use->part[k] = values[k] < 0 ? 0 : bwi_result_part(values[k]);
+        }
         node->layer = number;
     }
     return node;
@@ -275,18 +281,18 @@ int bwi_model_append_layer(bw_model *model, const bwi_layer *layer)
     return model->layer_count++;
 }
 
-int bwi_model_use(bw_model *model, int layer, const int *uses, int count)
+int bwi_model_use(bw_model *model, int layer, const int *values, int count)
 {
     bw_node *inputs[BWI_MAX_POINTS];
     for (int k = 0; k < count && k < BWI_MAX_POINTS; k++) {
-        inputs[k] = model->uses[uses[k]].node;
+        inputs[k] = bwi_use_value(&model->uses[bwi_result_use(values[k])], bwi_result_part(values[k]));
     }
     if (count < 1 || count > BWI_MAX_POINTS) {
         bwi_fail_build(model->ctx, BW_INVALID_ARGUMENT, "layer %s: expected 1 to %d inputs, got %d", model->layers[layer].name,
                        BWI_MAX_POINTS, count);
         return -1;
     }
-    return call_layer(model, layer, inputs, uses, count) ? model->use_count - 1 : -1;
+    return call_layer(model, layer, inputs, values, count) ? model->use_count - 1 : -1;
 }
 
 bw_node *bw_merge(const char *text, bw_node *const *inputs, int count)
@@ -296,14 +302,14 @@ bw_node *bw_merge(const char *text, bw_node *const *inputs, int count)
         return NULL;
     }
     bw_model *model = model_of(first);
-    int uses[BWI_MAX_POINTS], layer = bwi_model_add_layer(model, text, NULL);
+    int values[BWI_MAX_POINTS], layer = bwi_model_add_layer(model, text, NULL);
     if (layer < 0) {
         return NULL;
     }
     for (int k = 0; k < count; k++) {
-        uses[k] = find_use(model, inputs[k]);
+        values[k] = find_value(model, inputs[k]);
     }
-    bw_node *node = call_layer(model, layer, inputs, uses, count);
+    bw_node *node = call_layer(model, layer, inputs, values, count);
     model->layer_count -= !node;
     return node;
 }
@@ -323,8 +329,23 @@ bw_node *bw_layer_again(const bw_node *made, bw_node *input)
     if (made->layer < 0 || input->graph != made->graph) {
         return bwi_fail_build(model->ctx, BW_INVALID_ARGUMENT, "%s was not made by a layer of this model", made->name);
     }
-    int use = find_use(model, input);
-    return call_layer(model, made->layer, both, &use, 1);
+    int value = find_value(model, input);
+    return call_layer(model, made->layer, both, &value, 1);
+}
+
+bw_node *bw_layer_part(const bw_node *made, int number)
+{
+    if (!made) {
+        return NULL;
+    }
+    const bw_model *model = model_of(made);
+    for (int use = 0; use < model->use_count; use++) {
+        const bwi_use *u = &model->uses[use];
+        if (u->layer >= 0 && u->node == made && number >= 1 && number <= u->parts.count) {
+            return u->parts.node[number - 1];
+        }
+    }
+    return bwi_fail_build(model->ctx, BW_INVALID_ARGUMENT, "%s: the layer gives no value %d beside its output", made->name, number);
 }
 
 bw_node *bw_activation(bw_node *x, const char *name)

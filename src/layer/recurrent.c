@@ -6,6 +6,8 @@
  * An RNN has a cell, which has the arguments of one of these layers that concern a step, and becomes that layer.
  *
  * One mask drops the same inputs of a sample at every step, another one the same states, each for all gates.
+ *
+ * With return_state the node's rows end with the states, and slices take the output and each state from it.
  */
 #include "layer/internal.h"
 
@@ -69,13 +71,9 @@ static const bwi_argument gru_arguments[COUNT] = {COMMON, GATED, [OWN] = {"reset
 
 static bool refuse(const bwi_layer *layer, bwi_graph *graph)
 {
-    static const int refused[] = {RETURN_STATE, STATEFUL};
-    for (size_t i = 0; i < BWI_COUNT(refused); i++) {
-        if (layer->values[refused[i]].flag) {
-            bwi_fail_build(graph->ctx, BW_UNIMPLEMENTED, "layer %s: %s is not supported", layer->name,
-                           layer->row->arguments[refused[i]].name);
-            return true;
-        }
+    if (layer->values[STATEFUL].flag) {
+        bwi_fail_build(graph->ctx, BW_UNIMPLEMENTED, "layer %s: stateful is not supported", layer->name);
+        return true;
     }
     return false;
 }
@@ -137,15 +135,58 @@ static bool make_variables(const bwi_layer *layer, bwi_graph *graph, bwi_cell ce
     return true;
 }
 
-/* The mask is that of the inputs, also where steps are taken backwards: so does Keras. */
-static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *x, bwi_cell cell)
+/* Rows of what the node gives, as a matrix, or one of them as a vector. */
+static bw_node *take_rows(const bwi_layer *layer, bwi_graph *graph, bw_node *node, int64_t first, int64_t count, bool vector)
 {
+    bwi_slice_attributes a = {.axis = 0, .start = first, .count = count};
+    bw_node *rows = bwi_graph_add(graph, &bwi_op_slice, layer->name, &a, sizeof a, &node, 1, NULL, 0);
+    bwi_shape shape = {.ndim = 1, .extent = {rows ? rows->shape.extent[1] : 0}};
+    return vector ? bwi_compose_reshape(graph, layer->name, rows, &shape) : rows;
+}
+
+/* The output, beside which the states become parts of what the layer gives. */
+static bw_node *take_states(const bwi_layer *layer, bwi_graph *graph, bw_node *node, const bwi_recurrent_attributes *a)
+{
+    if (!node || !a->ends) {
+        return node;
+    }
+    int states = bwi_cell_states(a->cell);
+    int64_t steps = node->shape.extent[0] - states;
+    bw_node *y = take_rows(layer, graph, node, 0, steps, !a->sequences);
+    for (int i = 0; y && i < states; i++) {
+        y = bwi_layer_part(graph, take_rows(layer, graph, node, steps + i, 1, true)) ? y : NULL;
+    }
+    return y;
+}
+
+/* Keras gives a layer its input's mask only if it is called with nothing else; what follows sees the mask all the same. */
+static bw_node *mask_of(const bwi_layer *layer, const bwi_graph *graph, const bw_node *x, int count)
+{
+    if (x->mask && count > 1) {
+        bwi_log(graph->ctx, BW_LOG_WARNING, "layer %s: with initial_state %s takes masked steps like others, as in Keras",
+                layer->name, layer->row->class_name);
+    }
+    return count > 1 ? NULL : x->mask;
+}
+
+/* The nodes of the layer; inputs after the first are states. The mask is that of the inputs, also where steps are taken backwards:
+ * so does Keras. */
+static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *const *given, int count, bwi_cell cell)
+{
+    bw_node *x = given[0];
+    int states = bwi_cell_states(cell);
+    if (count > 1 && count != 1 + states) {
+        return bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: initial_state: expected %d states, got %d", layer->name,
+                              states, count - 1);
+    }
     const bwi_argument_value *v = layer->values;
     bwi_recurrent_attributes a = {.cell = cell,
                                   .units = v[UNITS].integer,
                                   .sequences = v[RETURN_SEQUENCES].flag,
                                   .backwards = v[GO_BACKWARDS].flag,
                                   .zero_masked = v[ZERO_OUTPUT_FOR_MASK].flag,
+                                  .begins = count > 1,
+                                  .ends = v[RETURN_STATE].flag,
                                   .dropout = rate_of(layer, RECURRENT_DROPOUT)};
     bwi_dense_attributes d = {.units = a.units * bwi_cell_gates(cell)};
     variables made;
@@ -158,11 +199,13 @@ static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *x, bwi_
     }
     bool after = cell == BWI_CELL_GRU_AFTER;
     a.stream = stream_of(layer, graph, 2);
-    bw_node *inputs[2] = {drop_inputs(layer, graph, x), x->mask};
+    bw_node *mask = mask_of(layer, graph, x, count);
+    bw_node *inputs[3] = {drop_inputs(layer, graph, x), count > 1 ? given[1] : mask, count > 2 ? given[2] : NULL};
     inputs[0] = bwi_graph_add(graph, &bwi_op_dense, layer->name, &d, sizeof d, inputs, 1,
                               (bwi_variable *const[]){made.kernel, made.bias}, made.bias && !after ? 2 : 1);
-    bw_node *node = bwi_graph_add(graph, &bwi_op_recurrent, layer->name, &a, sizeof a, inputs, x->mask ? 2 : 1,
+    bw_node *node = bwi_graph_add(graph, &bwi_op_recurrent, layer->name, &a, sizeof a, inputs, mask ? 2 : count,
                                   (bwi_variable *const[]){made.recurrent, made.bias}, made.bias && after ? 2 : 1);
+    node = take_states(layer, graph, node, &a);
     if (node && a.sequences) {
         node->mask = x->mask;
     }
@@ -171,23 +214,20 @@ static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *x, bwi_
 
 static bw_node *build_simple(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
 {
-    (void)input_count;
-    return build(layer, graph, inputs[0], BWI_CELL_SIMPLE);
+    return build(layer, graph, inputs, input_count, BWI_CELL_SIMPLE);
 }
 
 static bw_node *build_lstm(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
 {
-    (void)input_count;
-    return build(layer, graph, inputs[0], BWI_CELL_LSTM);
+    return build(layer, graph, inputs, input_count, BWI_CELL_LSTM);
 }
 
 static bw_node *build_gru(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
 {
-    (void)input_count;
-    return build(layer, graph, inputs[0], layer->values[OWN].flag ? BWI_CELL_GRU_AFTER : BWI_CELL_GRU);
+    return build(layer, graph, inputs, input_count, layer->values[OWN].flag ? BWI_CELL_GRU_AFTER : BWI_CELL_GRU);
 }
 
-enum { FLAGS = BWI_LAYER_TAKES_MASK };
+enum { FLAGS = BWI_LAYER_TAKES_MASK | BWI_LAYER_STATES };
 
 const bwi_layer_row bwi_layer_simple_rnn = {"SimpleRNN",  "simple_rnn", "simple_rnn", simple_arguments,
                                             SIMPLE_COUNT, build_simple, FLAGS};
@@ -268,5 +308,34 @@ static bw_node *build_rnn(const bwi_layer *layer, bwi_graph *graph, bw_node *con
     return node;
 }
 
-const bwi_layer_row bwi_layer_rnn = {
-    "RNN", "rnn", "rnn", rnn_arguments, RNN_COUNT, build_rnn, BWI_LAYER_TAKES_MASK | BWI_LAYER_WRAPS};
+const bwi_layer_row bwi_layer_rnn = {"RNN", "rnn", "rnn", rnn_arguments, RNN_COUNT, build_rnn, FLAGS | BWI_LAYER_WRAPS};
+
+/* ---- What the layers take and give ---- */
+
+int bwi_layer_states(const bwi_layer *layer)
+{
+    const bwi_layer_row *row = layer->row;
+    const bwi_layer_row *one[] = {&bwi_layer_simple_rnn, &bwi_layer_simple_rnn_cell, &bwi_layer_gru, &bwi_layer_gru_cell};
+    for (size_t i = 0; i < BWI_COUNT(one); i++) {
+        if (row == one[i]) {
+            return 1;
+        }
+    }
+    if (row == &bwi_layer_lstm || row == &bwi_layer_lstm_cell) {
+        return 2;
+    }
+    int inner = layer->inner[0] ? bwi_layer_states(layer->inner[0]) : 0;
+    return row == &bwi_layer_rnn ? inner : row == &bwi_layer_bidirectional ? 2 * inner : 0;
+}
+
+int bwi_layer_parts(const bwi_layer *layer)
+{
+    bool both = layer->row == &bwi_layer_bidirectional;
+    const bwi_layer *one = both ? layer->inner[0] : layer;
+    for (int i = 0; one && bwi_layer_states(one) && i < one->row->argument_count; i++) {
+        if (strcmp(one->row->arguments[i].name, "return_state") == 0 && one->values[i].flag) {
+            return bwi_layer_states(layer) + bwi_bidirectional_gives_two(layer);
+        }
+    }
+    return bwi_bidirectional_gives_two(layer);
+}

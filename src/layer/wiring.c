@@ -6,26 +6,30 @@
 
 #include <string.h>
 
-/* Keras's attention takes a query and a value, which no list of layers gives it. */
+/* Keras's attention takes a query and a value, which no list of layers gives it; nor may a layer in a list give states. */
 static bool is_list(const bw_model *model)
 {
     for (int i = 0; i < model->layer_count; i++) {
         const bwi_layer *layer = &model->layers[i];
-        if (model->by_calls || layer->inputs != 1 || layer->input[0] != i - 1 || bwi_layer_is_attention(layer->row)) {
+        if (model->by_calls || layer->inputs != 1 || layer->input[0] != i - 1 || bwi_layer_is_attention(layer->row) ||
+            bwi_layer_parts(layer)) {
             return false;
         }
     }
     return true;
 }
 
-/* Finds the use that made the node; -1: no layer did. */
-static int find_use(const bwi_wiring *w, const bw_node *node)
+/* Finds the use that made the node, and which of its values that is; -1: no layer did. */
+static int find_use(const bwi_wiring *w, const bw_node *node, int *part)
 {
-    int use = w->use_count - 1;
-    while (use >= 0 && w->uses[use].node != node) {
-        use--;
+    for (int use = w->use_count - 1; use >= 0; use--) {
+        for (*part = 0; *part <= w->uses[use].parts.count; ++*part) {
+            if (bwi_use_value(&w->uses[use], *part) == node) {
+                return use;
+            }
+        }
     }
-    return use;
+    return -1;
 }
 
 /* Keras's files contain only layers, so each output must come from a layer. */
@@ -45,7 +49,7 @@ static bw_status copy_uses(bwi_wiring *w)
     memcpy(w->uses, model->uses, (size_t)w->use_count * sizeof *w->uses);
     w->output_count = model->output_count;
     for (int k = 0; k < w->output_count; k++) {
-        w->outputs[k] = find_use(w, model->outputs[k]);
+        w->outputs[k] = find_use(w, model->outputs[k], &w->output_parts[k]);
         if (w->outputs[k] < 0) {
             return bwi_fail(w->ctx, BW_INVALID_ARGUMENT,
                             "output %s is made by an operator, not by a layer: Keras's files cannot hold it",
@@ -142,7 +146,7 @@ bw_status bwi_wiring_run_order(const bw_model *model, int *run_at)
     }
     bwi_wiring w = {.ctx = model->ctx, .model = model, .uses = model->uses, .use_count = model->use_count};
     for (; w.output_count < model->output_count; w.output_count++) {
-        w.outputs[w.output_count] = find_use(&w, model->outputs[w.output_count]);
+        w.outputs[w.output_count] = find_use(&w, model->outputs[w.output_count], &w.output_parts[w.output_count]);
     }
     bwi_call_order order;
     bw_status status = order_calls(&w, &order);

@@ -8,12 +8,12 @@
 
 /* Builds an inner layer. Variables that it makes belong to `part` of the outer layer, in Keras's files to the group `place`. */
 static bw_node *build_inner(const bwi_layer *outer, const bwi_layer *inner, const char *part, const char *place, bwi_graph *graph,
-                            bw_node *x)
+                            bw_node *const *inputs, int count)
 {
     bwi_layer named = *inner;
     int before = graph->variable_count;
     snprintf(named.name, sizeof named.name, "%s", outer->name);
-    bw_node *node = bwi_layer_nodes(&named, graph, &x, 1);
+    bw_node *node = bwi_layer_nodes(&named, graph, inputs, count);
     for (int v = before; v < graph->variable_count; v++) {
         bwi_variable *variable = graph->variables[v];
         char own[sizeof variable->name], group[sizeof variable->place];
@@ -52,9 +52,6 @@ static const bwi_argument bidirectional_arguments[BIDIRECTIONAL_COUNT] = {
 static bw_node *merge(const bwi_layer *layer, bwi_graph *graph, bw_node *const *both)
 {
     const char *mode = layer->values[MERGE_MODE].text;
-    if (!both[0] || !both[1]) {
-        return NULL;
-    }
     if (strcmp(mode, "mul") == 0) {
         return bwi_compose_multiply(graph, layer->name, both[0], both[1]);
     }
@@ -76,27 +73,70 @@ static bool check_directions(const bwi_layer *layer, bwi_graph *graph, const bwi
         return false;
     }
     if (flag_of(ahead, "go_backwards") == flag_of(back, "go_backwards") ||
-        flag_of(ahead, "return_sequences") != flag_of(back, "return_sequences")) {
+        flag_of(ahead, "return_sequences") != flag_of(back, "return_sequences") ||
+        flag_of(ahead, "return_state") != flag_of(back, "return_state")) {
         bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT,
-                       "layer %s: backward_layer: expected the other direction, and the same return_sequences", layer->name);
-        return false;
-    }
-    if (strcmp(layer->values[MERGE_MODE].text, "none") == 0) {
-        bwi_fail_build(graph->ctx, BW_UNIMPLEMENTED, "layer %s: merge_mode=None, which gives two outputs, is not supported",
+                       "layer %s: backward_layer: expected the other direction, and the same return_sequences and return_state",
                        layer->name);
         return false;
     }
     return true;
 }
 
-/* The second layer is a copy of the first with the other direction, unless it is given. Sequences that it returns are reversed, so
- * that both have the same order. */
+int bwi_bidirectional_gives_two(const bwi_layer *layer)
+{
+    return layer->row == &bwi_layer_bidirectional && strcmp(layer->values[MERGE_MODE].text, "none") == 0;
+}
+
+/* Builds both directions on x, each with its half of the given states. The states that they return are left in the graph's parts,
+ * in Keras's order. Sequences that the second one returns are reversed, so that both have the same order. */
+static bool build_directions(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int count,
+                             const bwi_layer *const directions[2], bw_node *both[2])
+{
+    static const char *const places[] = {"forward_layer", "backward_layer"}, *const parts[] = {"forward", "backward"};
+    int half = (count - 1) / 2;
+    bw_node *given[BWI_MAX_POINTS] = {inputs[0]};
+    if (count != 1 && count != 1 + bwi_layer_states(layer)) {
+        bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: initial_state: expected %d states, got %d", layer->name,
+                       bwi_layer_states(layer), count - 1);
+        return false;
+    }
+    for (int i = 0; i < 2; i++) {
+        char part[24];
+        snprintf(part, sizeof part, "%s_%.14s", parts[i], directions[i]->row->base_name);
+        for (int k = 1; k <= half; k++) {
+            given[k] = inputs[i * half + k];
+        }
+        both[i] = build_inner(layer, directions[i], part, places[i], graph, given, 1 + half);
+        if (!both[i]) {
+            return false;
+        }
+    }
+    if (flag_of(directions[0], "return_sequences")) {
+        both[1] = bwi_graph_add(graph, &bwi_op_reverse, layer->name, NULL, 0, &both[1], 1, NULL, 0);
+    }
+    return both[1];
+}
+
+/* The second of two outputs comes before the states. */
+static bw_node *give_two(bwi_graph *graph, bw_node *const *both)
+{
+    if (!bwi_layer_part(graph, both[1])) {
+        return NULL;
+    }
+    for (int k = graph->parts.count - 1; k > 0; k--) {
+        graph->parts.node[k] = graph->parts.node[k - 1];
+    }
+    graph->parts.node[0] = both[1];
+    return both[0];
+}
+
+/* The second layer is a copy of the first with the other direction, unless it is given. */
 static bw_node *build_bidirectional(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
 {
-    (void)input_count;
     const bwi_layer *ahead = layer->inner[0];
     bwi_layer back = layer->inner[1] ? *layer->inner[1] : *ahead;
-    char part[2][24];
+    bw_node *both[2];
     if (!layer->inner[1] && find_argument(back.row, "go_backwards") < back.row->argument_count) {
         bwi_argument_value *direction = &back.values[find_argument(back.row, "go_backwards")];
         direction->flag = !direction->flag;
@@ -105,16 +145,13 @@ static bw_node *build_bidirectional(const bwi_layer *layer, bwi_graph *graph, bw
     if (!check_directions(layer, graph, ahead, &back)) {
         return NULL;
     }
-    snprintf(part[0], sizeof part[0], "forward_%.14s", ahead->row->base_name);
-    snprintf(part[1], sizeof part[1], "backward_%.14s", back.row->base_name);
-    bw_node *both[2] = {build_inner(layer, ahead, part[0], "forward_layer", graph, inputs[0])};
-    both[1] = both[0] ? build_inner(layer, &back, part[1], "backward_layer", graph, inputs[0]) : NULL;
-    if (both[1] && flag_of(ahead, "return_sequences")) {
-        both[1] = bwi_graph_add(graph, &bwi_op_reverse, layer->name, NULL, 0, &both[1], 1, NULL, 0);
+    if (!build_directions(layer, graph, inputs, input_count, (const bwi_layer *const[]){ahead, &back}, both)) {
+        return NULL;
     }
-    bw_node *node = merge(layer, graph, both);
-    if (node && flag_of(ahead, "return_sequences")) {
-        node->mask = inputs[0]->mask;
+    bool two = bwi_bidirectional_gives_two(layer);
+    bw_node *node = two ? give_two(graph, both) : merge(layer, graph, both);
+    for (int i = 0; node && flag_of(ahead, "return_sequences") && i < 1 + two; i++) {
+        *(i ? &both[1]->mask : &node->mask) = inputs[0]->mask;
     }
     return node;
 }
@@ -154,7 +191,7 @@ static bw_node *build_positions(const bwi_layer *layer, bwi_graph *graph, bw_nod
         bw_node *position = bwi_compose_reshape(graph, layer->name, slice, &one);
         graph->reusing = reusing || t > 0;
         graph->reuse = first;
-        bw_node *y = position ? build_inner(layer, inner, inner->row->base_name, "layer", graph, position) : NULL;
+        bw_node *y = position ? build_inner(layer, inner, inner->row->base_name, "layer", graph, &position, 1) : NULL;
         graph->reusing = reusing;
         if (!y) {
             return NULL;
@@ -182,12 +219,16 @@ static bw_node *build_distributed(const bwi_layer *layer, bwi_graph *graph, bw_n
         return bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected positions of at least one axis, got %s",
                               layer->name, bwi_format_shape(found, x->shape.ndim, x->shape.extent));
     }
+    if (bwi_layer_parts(inner)) {
+        return bwi_fail_build(graph->ctx, BW_UNIMPLEMENTED, "layer %s: return_state of a layer within it is not supported",
+                              layer->name);
+    }
     if (inner->row->flags & (BWI_LAYER_MERGES | BWI_LAYER_WRAPS)) {
         return bwi_fail_build(graph->ctx, BW_UNIMPLEMENTED, "layer %s: %s within it is not supported", layer->name,
                               inner->row->class_name);
     }
     if (takes_positions(inner)) {
-        node = build_inner(layer, inner, inner->row->base_name, "layer", graph, x);
+        node = build_inner(layer, inner, inner->row->base_name, "layer", graph, &x, 1);
     } else if (x->shape.extent[0] > MOST_POSITIONS) {
         return bwi_fail_build(graph->ctx, BW_UNIMPLEMENTED, "layer %s: %s at more than %d positions is not supported", layer->name,
                               inner->row->class_name, MOST_POSITIONS);
@@ -202,7 +243,8 @@ static bw_node *build_distributed(const bwi_layer *layer, bwi_graph *graph, bw_n
 
 enum { WRAPPER = BWI_LAYER_TAKES_MASK | BWI_LAYER_WRAPS };
 
-const bwi_layer_row bwi_layer_bidirectional = {"Bidirectional",     "bidirectional",     "bidirectional", bidirectional_arguments,
-                                               BIDIRECTIONAL_COUNT, build_bidirectional, WRAPPER};
+const bwi_layer_row bwi_layer_bidirectional = {"Bidirectional",           "bidirectional",     "bidirectional",
+                                               bidirectional_arguments,   BIDIRECTIONAL_COUNT, build_bidirectional,
+                                               WRAPPER | BWI_LAYER_STATES};
 const bwi_layer_row bwi_layer_time_distributed = {
     "TimeDistributed", "time_distributed", "time_distributed", NULL, 0, build_distributed, WRAPPER};

@@ -81,12 +81,15 @@ typedef struct bwi_recurrent_attributes {
     bwi_cell cell;
     int64_t units;
     bwi_cell_function activation, recurrent_activation;
-    bool sequences, backwards, zero_masked; /* as in bwi_recurrent */
-    float dropout;                          /* of states, in training; draws are keyed as those of noise */
+    bool sequences, backwards, zero_masked, begins, ends; /* as in bwi_recurrent */
+    float dropout;                                        /* of states, in training; draws are keyed as those of noise */
     uint64_t stream;
 } bwi_recurrent_attributes;
 
 int64_t bwi_cell_gates(bwi_cell cell);
+int bwi_cell_states(bwi_cell cell); /* 2 if it carries a second state, else 1 */
+/* Which of a recurrent node's inputs is its mask; 0: it has none. */
+int bwi_recurrent_mask(const bw_node *node);
 
 /* attention: inputs are q (queries, heads * width), k (keys, groups * width), v (keys, groups * value width), then the masks that
  * there are, in this order. Variables: the scores' factor and weight, as far as there are any. */

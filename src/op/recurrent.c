@@ -1,6 +1,8 @@
 /*
  * recurrent: the steps of a recurrent layer over whole sequences (the cells are in kernel.h). Inputs: the products of the layer's
- * inputs with its kernel (steps, gates * units), which a dense node computes for all steps at once, and optionally a mask (steps).
+ * inputs with its kernel (steps, gates * units), which a dense node computes for all steps at once; if the node says so, the
+ * states before the first step, h and then c; and optionally a mask (steps). The output is (units), or (rows, units) where several
+ * steps or the states after the last one are given: the steps, then h, then c.
  * Variables: the recurrent kernel (units, gates * units), and, for a GRU that resets after the product, a bias (2, gates * units).
  *
  * Forward keeps the gates and states of every step. The pass for the weights' gradient goes through the steps from the last to the
@@ -18,6 +20,33 @@ int64_t bwi_cell_gates(bwi_cell cell)
     return cell == BWI_CELL_SIMPLE ? 1 : cell == BWI_CELL_LSTM ? 4 : 3;
 }
 
+int bwi_cell_states(bwi_cell cell)
+{
+    return cell == BWI_CELL_LSTM ? 2 : 1;
+}
+
+int bwi_recurrent_mask(const bw_node *node)
+{
+    const bwi_recurrent_attributes *a = attributes_of(node);
+    int mask = 1 + (a->begins ? bwi_cell_states(a->cell) : 0);
+    return node->inputs > mask ? mask : 0;
+}
+
+static bw_status check_states(bwi_graph *graph, const bw_node *node)
+{
+    const bwi_recurrent_attributes *a = attributes_of(node);
+    int states = a->begins ? bwi_cell_states(a->cell) : 0;
+    char found[160];
+    for (int i = 1; i <= states; i++) {
+        const bwi_shape *state = &node->input[i]->shape;
+        if (state->ndim != 1 || state->extent[0] != a->units) {
+            return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected a state of %lld numbers, got %s", node->name,
+                            (long long)a->units, bwi_format_shape(found, state->ndim, state->extent));
+        }
+    }
+    return BW_OK;
+}
+
 static bw_status shape(bwi_graph *graph, bw_node *node)
 {
     const bwi_recurrent_attributes *a = attributes_of(node);
@@ -27,14 +56,16 @@ static bw_status shape(bwi_graph *graph, bw_node *node)
         return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected steps of %lld products, got %s", node->name,
                         (long long)(a->units * bwi_cell_gates(a->cell)), bwi_format_shape(found, in->ndim, in->extent));
     }
-    if (node->inputs > 1 && bwi_shape_count(&node->input[1]->shape) != in->extent[0]) {
-        const bwi_shape *mask = &node->input[1]->shape;
+    int at = bwi_recurrent_mask(node);
+    if (at && bwi_shape_count(&node->input[at]->shape) != in->extent[0]) {
+        const bwi_shape *mask = &node->input[at]->shape;
         return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected a mask for %lld steps, got %s", node->name,
                         (long long)in->extent[0], bwi_format_shape(found, mask->ndim, mask->extent));
     }
+    int64_t rows = (a->sequences ? in->extent[0] : 1) + (a->ends ? bwi_cell_states(a->cell) : 0);
     node->shape =
-        a->sequences ? (bwi_shape){.ndim = 2, .extent = {in->extent[0], a->units}} : (bwi_shape){.ndim = 1, .extent = {a->units}};
-    return BW_OK;
+        a->sequences || a->ends ? (bwi_shape){.ndim = 2, .extent = {rows, a->units}} : (bwi_shape){.ndim = 1, .extent = {a->units}};
+    return check_states(graph, node);
 }
 
 /* ---- Storage ---- */
@@ -98,6 +129,8 @@ static bwi_recurrent recurrent_of(const bw_node *node, int64_t samples, bool tra
                            .sequences = a->sequences,
                            .backwards = a->backwards,
                            .zero_masked = a->zero_masked,
+                           .begins = a->begins,
+                           .ends = a->ends,
                            .drops = training && a->dropout > 0};
 }
 
@@ -108,7 +141,7 @@ static size_t float_bytes(int64_t floats)
 
 static int64_t mask_floats(const bw_node *node, int64_t samples)
 {
-    return node->inputs > 1 ? samples * node->input[0]->shape.extent[0] : 0;
+    return bwi_recurrent_mask(node) ? samples * node->input[0]->shape.extent[0] : 0;
 }
 
 /* What is kept ends with the mask, so that backward does not need the inputs. The scratch memory ends with the factors of dropped
@@ -161,8 +194,7 @@ static bwi_recurrent_memory memory_of(const bwi_call *call, const bwi_tile *tile
 
 static void *kept_mask(const bwi_call *call, const bwi_recurrent *k)
 {
-    bool masked = call->node->inputs > 1;
-    return masked ? (char *)call->workspace + float_bytes(call->kernels->packing->recurrent_kept(k)) : NULL;
+    return bwi_recurrent_mask(call->node) ? (char *)call->workspace + float_bytes(call->kernels->packing->recurrent_kept(k)) : NULL;
 }
 
 static bw_status forward(const bwi_call *call, const bwi_tile *tile)
@@ -171,7 +203,11 @@ static bw_status forward(const bwi_call *call, const bwi_tile *tile)
     bwi_recurrent k = recurrent_of(node, call->samples, tile->training);
     bwi_recurrent_memory m = memory_of(call, tile, &k);
     m.x = call->src[0];
-    m.mask = node->inputs > 1 ? call->src[1] : NULL;
+    int mask = bwi_recurrent_mask(node);
+    m.mask = mask ? call->src[mask] : NULL;
+    for (int i = 0; k.begins && i < bwi_cell_states(k.cell); i++) {
+        m.begin[i] = call->src[1 + i];
+    }
     call->kernels->recurrent_forward(&k, &m, call->dst);
     if (m.mask && m.kept) {
         call->kernels->memory->copy(kept_mask(call, &k), m.mask, (size_t)mask_floats(node, k.n) * sizeof(float));
@@ -200,7 +236,14 @@ static bw_status backward(const bwi_call *call, const bwi_tile *tile)
     if (!call->node->variable[0]->trainable) {
         call->kernels->recurrent_backward(&k, &m, call->diff_dst);
     }
-    call->kernels->recurrent_data(&k, &m, call->diff_src[0]);
+    if (call->diff_src[0]) {
+        call->kernels->recurrent_data(&k, &m, call->diff_src[0]);
+    }
+    for (int i = 0; k.begins && i < bwi_cell_states(k.cell); i++) {
+        if (call->diff_src[1 + i]) {
+            call->kernels->recurrent_begin(&k, &m, i, call->diff_src[1 + i]);
+        }
+    }
     return BW_OK;
 }
 

@@ -18,7 +18,7 @@ typedef struct builder {
     const bw_model *model;
     const bw_dataset *dataset;
     int64_t length, longest;
-    bw_node **nodes; /* one for each use */
+    bw_node **nodes; /* of each value of each use (bwi_result) */
 } builder;
 
 static bw_node *add_input(const builder *b, const bw_node *node, bw_dtype dtype)
@@ -35,7 +35,7 @@ static bw_node *add_input(const builder *b, const bw_node *node, bw_dtype dtype)
 /* An expression's input may serve as numbers and as indices, so each use gets a node of the type that its layer takes. */
 static bw_node *input_for(builder *b, const bwi_use *use, int k)
 {
-    bw_node **node = &b->nodes[use->input[k]];
+    bw_node **node = &b->nodes[bwi_result(use->input[k], use->part[k])];
     const bwi_use *from = &b->model->uses[use->input[k]];
     if (from->layer >= 0) {
         return *node;
@@ -67,9 +67,13 @@ static bw_status build_use(builder *b, int number)
     }
     graph->reusing = true;
     graph->reuse = layer->first_variable;
-    b->nodes[number] = bwi_layer_build(layer, graph, inputs, use->inputs);
+    bw_node **nodes = &b->nodes[bwi_result(number, 0)];
+    nodes[0] = bwi_layer_build(layer, graph, inputs, use->inputs);
     graph->reusing = false;
-    if (b->nodes[number]) {
+    if (nodes[0]) {
+        for (int part = 1; part <= graph->parts.count; part++) {
+            nodes[part] = graph->parts.node[part - 1];
+        }
         return BW_OK;
     }
     bw_status status = bwi_pending(graph->ctx);
@@ -82,11 +86,12 @@ static bw_status find_outputs(const builder *b)
 {
     bwi_session *s = b->session;
     for (int k = 0; k < b->model->output_count; k++) {
-        int use = b->model->use_count - 1;
-        while (use >= 0 && b->model->uses[use].node != b->model->outputs[k]) {
-            use--;
+        int value = bwi_result(b->model->use_count, 0) - 1;
+        while (value >= 0 &&
+               bwi_use_value(&b->model->uses[bwi_result_use(value)], bwi_result_part(value)) != b->model->outputs[k]) {
+            value--;
         }
-        bw_node *output = use >= 0 ? b->nodes[use] : NULL;
+        bw_node *output = value >= 0 ? b->nodes[value] : NULL;
         if (!output || !bwi_shape_equal(&output->shape, &s->outputs[k]->shape)) {
             return bwi_fail(s->graph.ctx, BW_UNIMPLEMENTED, "buckets: output %s is not of one shape at every length",
                             s->outputs[k]->name);
@@ -102,7 +107,7 @@ static bw_status build_length(bwi_session *s, const bw_dataset *dataset, const b
 {
     const bw_model *model = s->training->model;
     builder b = {.session = s, .model = model, .dataset = dataset, .length = length, .longest = longest};
-    b.nodes = bwi_allocate(s->graph.ctx, (size_t)model->use_count, sizeof(bw_node *));
+    b.nodes = bwi_allocate(s->graph.ctx, (size_t)bwi_result(model->use_count, 0), sizeof(bw_node *));
     bw_status status = b.nodes ? BW_OK : BW_RESOURCE_EXHAUSTED;
     for (int use = 0; use < model->use_count && status == BW_OK; use++) {
         status = build_use(&b, use);

@@ -101,6 +101,23 @@ typedef struct op_case {
         }                                                                          \
     }
 
+/* The same with a given state; the third input is a second state, a mask, or none. */
+#define NO_INPUT               \
+    {                          \
+        CASE_NONE, ONE, BW_F32 \
+    }
+#define WEIGHTS(...)                       \
+    {                                      \
+        CASE_W, SHAPE(__VA_ARGS__), BW_F32 \
+    }
+#define BEGUN_RECURRENT(cell, g, u, t, third, ...)                                           \
+    {                                                                                        \
+        .op = &bwi_op_recurrent, RECURRENT_ATTRIBUTES(cell, u, .begins = true, __VA_ARGS__), \
+        .input = {VARIED(t, (g) * (u)), VARIED(u), third}, .variable = {                     \
+            SHAPE(u, (g) * (u))                                                              \
+        }                                                                                    \
+    }
+
 /* Attention: heads, groups; queries, keys; width of a head, of a value. */
 #define ATTENTION_ATTRIBUTES(h, g, ...) ATTENTION_OF(.heads = h, .groups = g, .scale = 0.7F, __VA_ARGS__)
 #define ATTENTION_OF(...) ATTRIBUTES(bwi_attention_attributes, __VA_ARGS__)
@@ -325,6 +342,15 @@ static const op_case op_cases[] = {
      RECURRENT_ATTRIBUTES(GRU_AFTER, 3, .sequences = true, .dropout = 0.3F),
      .input = {VARIED(4, 9)},
      .variable = {SHAPE(3, 9), SHAPE(2, 9)}},
+    RECURRENT(LSTM, 4, 3, 4, .sequences = true, .ends = true),
+    RECURRENT(LSTM, 4, 3, 4, .ends = true),
+    RECURRENT(GRU, 3, 4, 3, .sequences = true, .ends = true, .backwards = true),
+    MASKED_RECURRENT(GRU_AFTER, 3, 3, 5, .sequences = true, .ends = true, .zero_masked = true),
+    BEGUN_RECURRENT(LSTM, 4, 3, 4, VARIED(3), .sequences = true),
+    BEGUN_RECURRENT(LSTM, 4, 3, 4, VARIED(3), .ends = true, .dropout = 0.4F, .stream = 5),
+    BEGUN_RECURRENT(GRU, 3, 3, 4, NO_INPUT, .sequences = true, .ends = true),
+    BEGUN_RECURRENT(GRU_AFTER, 3, 3, 4, WEIGHTS(4), .sequences = true, .ends = true),
+    BEGUN_RECURRENT(SIMPLE, 1, 3, 4, WEIGHTS(4), .ends = true),
     {.op = &bwi_op_reverse, .input = {VARIED(5)}},
     {.op = &bwi_op_reverse, .input = {VARIED(3, 4)}},
     ATTENTION(2, 2, 3, 4, 3, 2, .masking = BWI_MASKING_REPLACE),

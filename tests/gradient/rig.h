@@ -145,13 +145,16 @@ static inline bw_node *rig_input(rig *r, int field, const bwi_shape *shape, bw_d
     return rig_node(r, &bwi_op_input, &a, sizeof a, NULL, 0, NULL, 0);
 }
 
+/* Numbers that are products of the samples' with a variable. */
 static inline bw_node *rig_varied(rig *r, const bwi_shape *shape)
 {
     int64_t count = bwi_shape_count(shape);
-    bwi_shape kernel = SHAPE(RIG_SAMPLES, count);
+    bwi_shape kernel = SHAPE(bwi_shape_count(&r->input->shape), count);
     bwi_dense_attributes a = {.units = count};
+    bwi_reshape_attributes flat = {.shape = {.ndim = -1}};
     bwi_variable *variable = rig_variable(r, "varied", &kernel, true);
-    bw_node *node = rig_node(r, &bwi_op_dense, &a, sizeof a, &r->input, 1, &variable, 1);
+    bw_node *x = r->input->shape.ndim == 1 ? r->input : rig_node(r, &bwi_op_reshape, &flat, sizeof flat, &r->input, 1, NULL, 0);
+    bw_node *node = rig_node(r, &bwi_op_dense, &a, sizeof a, &x, 1, &variable, 1);
     bwi_reshape_attributes to = {.shape = *shape};
     return shape->ndim == 1 ? node : rig_node(r, &bwi_op_reshape, &to, sizeof to, &node, 1, NULL, 0);
 }
@@ -159,7 +162,7 @@ static inline bw_node *rig_varied(rig *r, const bwi_shape *shape)
 static inline bw_node *rig_case_input(rig *r, const case_input *in, bool on_data)
 {
     if (in->from == CASE_VARIED) {
-        return on_data ? r->input : rig_varied(r, &in->shape);
+        return on_data && bwi_shape_equal(&in->shape, &r->input->shape) ? r->input : rig_varied(r, &in->shape);
     }
     return rig_input(r, in->from == CASE_Y ? 1 : 2, &in->shape, in->dtype);
 }

@@ -11,7 +11,7 @@ has the members
   case                 UTF-8 text, one key=value on each line: batch, epochs, early_stopping, reduce_lr_on_plateau, and variable_0 ...:
                        the names of the variables
 """
-import os, sys
+import os, re, sys
 os.environ["KERAS_BACKEND"] = "jax"
 import numpy as np, keras
 from keras import layers as L
@@ -328,6 +328,51 @@ def plateau_and_best(r):
                    reduce_lr_on_plateau=dict(monitor="accuracy", patience=1, factor=0.5, cooldown=1))
 
 
+@case
+def states_lstm(r):
+    """Keras's translation example: the decoder begins with the encoder's states, and nobody takes its own."""
+    i, j = keras.Input((6, 4), name="i"), keras.Input((5, 3), name="j")
+    _, h, c = L.LSTM(7, return_state=True, name="encoder")(i)
+    y, _, _ = L.LSTM(7, return_sequences=True, return_state=True, name="decoder")(j, initial_state=[h, c])
+    m = keras.Model([i, j], L.Dense(3, activation="softmax", name="o")(y))
+    m.compile(keras.optimizers.SGD(0.1, momentum=0.9), "sparse_categorical_crossentropy")
+    a, b, y = numbers(r, 40, 6, 4), numbers(r, 40, 5, 3), r.integers(0, 3, (40, 5)).astype("i4")
+    return Run(m, [a, b], y, fields={"x_i": a, "x_j": b, "y": y}, batch=16)
+
+
+@case
+def states_masked(r):
+    """Masks on both sides; a state is an output, another one passes through a layer, and a cell resets before the product."""
+    i, j = keras.Input((6,), dtype="int32", name="i"), keras.Input((5,), dtype="int32", name="j")
+    words = L.Embedding(9, 4, mask_zero=True, name="words")
+    y, h = L.GRU(5, return_sequences=True, return_state=True, name="encoder")(words(i))
+    h = L.Dense(5, "tanh", name="between")(h)
+    z = L.GRU(5, return_sequences=True, reset_after=False, zero_output_for_mask=True, name="decoder")(words(j), initial_state=h)
+    s, last = L.SimpleRNN(4, return_state=True, go_backwards=True, name="simple")(z)
+    m = keras.Model([i, j], [L.Dense(2, name="o")(L.GlobalAveragePooling1D(name="mean")(y)), last, s])
+    m.compile(keras.optimizers.SGD(0.05), ["mse", "mse", "mae"])
+    a, b = r.integers(0, 9, (40, 6)).astype("i4"), r.integers(0, 9, (40, 5)).astype("i4")
+    y = [numbers(r, 40, 2), numbers(r, 40, 4), numbers(r, 40, 4)]
+    run = Run(m, [a, b], y, fields={"x_i": a, "x_j": b, "y_o": y[0], "y_simple": y[1], "y_simple_1": y[2]}, batch=16)
+    run.unnamed = ["simple_loss"]
+    return run
+
+
+@case
+def states_bidirectional(r):
+    """The states of both directions, passed on to both, joined for a decoder; and directions that are not merged."""
+    i, j = keras.Input((6, 4), name="i"), keras.Input((3, 4), name="j")
+    y, *states = L.Bidirectional(L.LSTM(3, return_sequences=True, return_state=True), name="first")(i)
+    ahead, back, *more = L.Bidirectional(L.LSTM(3, return_sequences=True, return_state=True), merge_mode=None, name="second")(y, initial_state=states)
+    h, c = L.Concatenate(name="h")([more[0], more[2]]), L.Concatenate(name="c")([more[1], more[3]])
+    z = L.LSTM(6, name="decoder")(j, initial_state=[h, c])
+    p = L.GlobalMaxPooling1D(name="pool")(L.Subtract(name="less")([ahead, back]))
+    m = keras.Model([i, j], L.Dense(2, name="o")(L.Concatenate(name="all")([z, p])))
+    m.compile(keras.optimizers.SGD(0.1), "mse")
+    a, b, y = numbers(r, 40, 6, 4), numbers(r, 40, 3, 4), numbers(r, 40, 2)
+    return Run(m, [a, b], y, fields={"x_i": a, "x_j": b, "y": y}, batch=16)
+
+
 def deflate(path):
     """The same members, compressed: most of them are zeros between HDF5's tables."""
     import zipfile
@@ -345,7 +390,8 @@ def variable_names(model, prefix=""):
         if isinstance(layer, keras.Model):
             names |= variable_names(layer, prefix + layer.name + "/")
         else:
-            own = lambda v: v.path.split(layer.name + "/", 1)[-1] if "attention" in type(layer).__name__.lower() else v.name
+            kind = type(layer).__name__.lower()
+            own = lambda v: re.sub("(_[0-9]+)?/([a-z_]+_cell/)?", "/", v.path.split(layer.name + "/", 1)[-1]) if kind == "bidirectional" or "attention" in kind else v.name
             names |= {id(v): f"{prefix}{layer.name}/{own(v)}" for v in layer.weights}
     return names
 

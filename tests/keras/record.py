@@ -235,7 +235,7 @@ def model_of(expression, x):
     inner["orthogonal"] = lambda *a, **k: (keras.regularizers.OrthogonalRegularizer if "factor" in k or "mode" in k
                                            else keras.initializers.Orthogonal)(*a, **k)
     current = first = keras.Input(x.shape[1:])
-    points, order = {}, []
+    points, states, order = {}, {}, []
 
     def making(name):
         """Makes a layer that another one holds."""
@@ -277,12 +277,16 @@ def model_of(expression, x):
             else:
                 assert len(by_position) <= len(positions.split()), text
                 options |= dict(zip(positions.split(), by_position))
+            begins = options.pop("initial_state", None)
             order.append(layer_class(kind)(**options))
             if name == "normalization" and "mean" not in options:
                 order[-1].adapt(x)
-            current = order[-1](current)
+            current = order[-1](current, initial_state=states[begins]) if begins else order[-1](current)
+        given = []
+        if isinstance(current, (list, tuple)):
+            current, *given = current
         if point:
-            points[point] = current
+            points[point], states[point] = current, given
     model = keras.Model(first, current)
     assert [l for l in model.layers if not isinstance(l, keras.layers.InputLayer)] == order
     return model

@@ -730,6 +730,7 @@ FUNCTIONS = {
     "bw_layer": (c.c_void_p, [c.c_void_p, c.c_char_p]),
     "bw_merge": (c.c_void_p, [c.c_char_p, c.c_void_p, c.c_int]),
     "bw_layer_again": (c.c_void_p, [c.c_void_p, c.c_void_p]),
+    "bw_layer_part": (c.c_void_p, [c.c_void_p, c.c_int]),
     "bw_output": (c.c_int, [c.c_void_p, c.c_char_p]),
     "bw_target": (c.c_void_p, [c.c_void_p, c.c_char_p, c.c_int, c.c_int, c.c_void_p]),
     "bw_add_loss": (c.c_int, [c.c_void_p, c.c_char_p]),

@@ -102,6 +102,10 @@ class Node:
         """Applies the layer that made this node to another one, with the same variables."""
         return self._apply(n.lib.bw_layer_again, node.pointer)
 
+    def part(self, number: int) -> Node:
+        """What the layer that made this node gives beside it, from 1: the states of "lstm(64,return_state=true)"."""
+        return self._apply(n.lib.bw_layer_part, int(number))
+
     def _arithmetic(self, other, function, scale, offset):
         if isinstance(other, Node):
             return self._apply(function, other.pointer)

@@ -1,6 +1,6 @@
 /*
  * Recurrent kernels of every table against the reference: all cells, sizes around those of blocks and panels, masks, both
- * directions, dropped states, and activations whose derivative is computed from y or from x.
+ * directions, dropped states, states that are given and taken, and activations whose derivative is computed from y or from x.
  */
 #include "support/kernel_check.h"
 
@@ -11,11 +11,11 @@ static const bwi_cell_function silu = {.kind = BWI_SILU, .of_input = true}, gelu
 
 typedef struct run {
     bwi_recurrent_memory m;
-    float *y, *dx, *dw, *db;
+    float *y, *dx, *dw, *db, *begin[2];
 } run;
 
 typedef struct sizes {
-    int64_t x, y, kept, scratch, weights, turned, bias;
+    int64_t x, y, kept, scratch, weights, turned, bias, state;
 } sizes;
 
 static sizes sizes_of(const bwi_recurrent *k)
@@ -23,7 +23,8 @@ static sizes sizes_of(const bwi_recurrent *k)
     const bwi_packing_kernels *p = &bwi_packing_host;
     int64_t gates = bwi_cell_of(k->cell).gates;
     return (sizes){.x = k->n * k->steps * gates * k->units,
-                   .y = k->n * (k->sequences ? k->steps : 1) * k->units,
+                   .y = k->n * bwi_recurrent_rows(k) * k->units,
+                   .state = k->n * k->units,
                    .kept = p->recurrent_kept(k),
                    .scratch = 2 * p->recurrent_scratch(k), /* the reference's are doubles */
                    .weights = p->recurrent_floats(k->cell, k->units),
@@ -45,6 +46,12 @@ static run run_all(const bwi_kernels *table, const bwi_recurrent *k, bwi_recurre
     table->recurrent_forward(k, &r.m, r.y);
     table->recurrent_backward(k, &r.m, dy);
     table->recurrent_data(k, &r.m, r.dx);
+    for (int i = 0; i < 2; i++) {
+        r.begin[i] = output_floats(z.state);
+        if (k->begins && i <= (int)bwi_cell_of(k->cell).carries) {
+            table->recurrent_begin(k, &r.m, i, r.begin[i]);
+        }
+    }
     table->recurrent_weights(k, &r.m, r.dw, false, m.bias ? r.db : NULL, false);
     table->recurrent_weights(k, &r.m, r.dw, true, m.bias ? r.db : NULL, true);
     output_floats_free(turned, z.turned);
@@ -54,6 +61,8 @@ static run run_all(const bwi_kernels *table, const bwi_recurrent *k, bwi_recurre
 static void run_free(const bwi_recurrent *k, run *r)
 {
     sizes z = sizes_of(k);
+    output_floats_free(r->begin[0], z.state);
+    output_floats_free(r->begin[1], z.state);
     output_floats_free(r->y, z.y);
     output_floats_free(r->dx, z.x);
     output_floats_free(r->dw, z.weights);
@@ -88,6 +97,9 @@ static void check_alone(const bwi_kernels *table, const bwi_recurrent *k, const 
     m.x += last * z.x;
     m.mask = m.mask ? m.mask + last * k->steps : NULL;
     m.factors = m.factors ? m.factors + last * k->units : NULL;
+    for (int i = 0; i < 2; i++) {
+        m.begin[i] = m.begin[i] ? m.begin[i] + last * k->units : NULL;
+    }
     m.kept = output_floats(z.kept);
     float *y = output_floats(z.y);
     table->recurrent_forward(&one, &m, y);
@@ -102,7 +114,7 @@ static void check(const bwi_kernels *table, const bwi_recurrent *k, bool with_ma
     int64_t columns = bwi_cell_of(k->cell).gates * k->units;
     float *x = input_floats(z.x), *keras_order = input_floats(k->units * columns), *weights = input_floats(z.weights);
     float *bias = input_floats(z.bias), *mask = input_floats(k->n * k->steps), *factors = input_floats(k->n * k->units);
-    float *dy = input_floats(z.y);
+    float *dy = input_floats(z.y), *h = input_floats(z.state), *c = input_floats(z.state);
     for (int64_t i = 0; i < k->n * k->steps; i++) {
         mask[i] = mask[i] > -0.4F ? 1 : 0;
     }
@@ -114,10 +126,14 @@ static void check(const bwi_kernels *table, const bwi_recurrent *k, bool with_ma
                               .mask = with_mask ? mask : NULL,
                               .weights = weights,
                               .bias = with_bias && k->cell == BWI_CELL_GRU_AFTER ? bias : NULL,
-                              .factors = k->drops ? factors : NULL};
+                              .factors = k->drops ? factors : NULL,
+                              .begin = {k->begins ? h : NULL, k->begins ? c : NULL}};
     run found = run_all(table, k, m, dy), expected = run_all(&bwi_kernels_reference, k, m, dy);
     assert_close("y", found.y, expected.y, z.y, 1e-5);
     assert_close("dx", found.dx, expected.dx, z.x, 3e-5);
+    for (int i = 0; k->begins && i <= (int)bwi_cell_of(k->cell).carries; i++) {
+        assert_close(i ? "dc" : "dh", found.begin[i], expected.begin[i], z.state, 3e-5);
+    }
     assert_close("dw", found.dw, expected.dw, z.weights, 3e-5);
     if (m.bias) {
         assert_close("db", found.db, expected.db, z.bias, 3e-5);
@@ -128,7 +144,7 @@ static void check(const bwi_kernels *table, const bwi_recurrent *k, bool with_ma
     check_alone(table, k, &found);
     run_free(k, &found);
     run_free(k, &expected);
-    float *all[] = {x, keras_order, weights, bias, mask, factors, dy};
+    float *all[] = {x, keras_order, weights, bias, mask, factors, dy, h, c};
     for (size_t i = 0; i < BWI_COUNT(all); i++) {
         free(all[i]);
     }
@@ -150,6 +166,8 @@ static void check_table(const bwi_kernels *table)
                                    .sequences = odd,
                                    .backwards = n > 2,
                                    .zero_masked = n == 3,
+                                   .begins = u % 3 == 1 || n == 4,
+                                   .ends = u % 3 == 2 || n == 2 || n == 4,
                                    .drops = u == 3};
                 check(table, &k, n > 0, !odd || n > 2);
             }

@@ -426,6 +426,64 @@ static void test_mistakes(void **state)
     bw_close(ctx);
 }
 
+/* A recurrent layer's states are further values: they are outputs, and another layer begins with them, by calls as in the expression
+ * that stands for the calls. Weights of zero leave a
+ * sigmoid of 1/2 in each gate, so each of the two steps halves c. */
+static void test_states(void **state)
+{
+    (void)state;
+    bw_context *ctx = bw_open(NULL);
+    bw_model *model = bw_model_new(ctx);
+    const int64_t steps[] = {2, 3};
+    bw_node *x = bw_input(model, "", BW_F32, 2, steps);
+    bw_node *y = bw_layer(x, "lstm(4,return_sequences=true,return_state=true,kernel_initializer=ones,recurrent_initializer=zeros)");
+    bw_node *begun[] = {y, bw_layer_part(y, 1), bw_layer_part(y, 2)};
+    bw_node *z = bw_merge("lstm(4,kernel_initializer=zeros,recurrent_initializer=zeros,unit_forget_bias=false)", begun, 3);
+    assert_int_equal(bw_output(z, NULL), BW_OK);
+    assert_string_equal(bw_model_expression(model),
+                        "input(2,3) a=lstm(4,kernel_initializer=ones,recurrent_initializer=zeros,return_sequences=true,"
+                        "return_state=true) lstm(4,kernel_initializer=zeros,recurrent_initializer=zeros,"
+                        "unit_forget_bias=false,initial_state=a)");
+    assert_int_equal(bw_output(begun[1], "h"), BW_OK);
+    assert_int_equal(bw_output(begun[2], "c"), BW_OK);
+    assert_int_equal(bw_build(model, 0, NULL, 1), BW_OK);
+    float samples[2][6] = {{0.1F, 0.2F, 0.3F, -0.5F, 0.4F, 0.2F}, {1, 0, 0.5F, 0.3F, 0.3F, -0.2F}}, found[3][8];
+    bw_array array = {.data = samples, .dtype = BW_F32, .ndim = 3, .shape = {2, 2, 3}};
+    assert_int_equal(bw_predict_all(model, bw_from_arrays(ctx, &array, NULL, NULL), (float *const[]){found[0], found[1], found[2]},
+                                    (const size_t[]){8, 8, 8}, 3),
+                     BW_OK);
+    for (int i = 0; i < 2; i++) {
+        double c = 0, h = 0;
+        for (int s = 0; s < 2; s++) {
+            double sum = (double)samples[i][3 * s] + (double)samples[i][3 * s + 1] + (double)samples[i][3 * s + 2];
+            double gate = 1 / (1 + exp(-sum)), forget = 1 / (1 + exp(-sum - 1));
+            c = forget * c + gate * tanh(sum);
+            h = gate * tanh(c);
+        }
+        assert_true(fabs((double)found[1][4 * i] - h) < 1e-6);
+        assert_true(fabs((double)found[2][4 * i] - c) < 1e-6);
+        assert_true(fabs((double)found[0][4 * i] - 0.5 * tanh(0.25 * c)) < 1e-6);
+    }
+    bw_close(ctx);
+}
+
+static void test_states_are_checked(void **state)
+{
+    (void)state;
+    bw_context *ctx = bw_open(NULL);
+    bw_model *model = bw_model_new(ctx);
+    const int64_t steps[] = {2, 3};
+    bw_node *y = bw_layer(bw_input(model, "", BW_F32, 2, steps), "gru(4,return_sequences=true)");
+    assert_null(bw_layer_part(y, 1));
+    assert_int_equal(bw_output(y, NULL), BW_INVALID_ARGUMENT);
+    assert_string_equal(bw_message(ctx), "gru: the layer gives no value 1 beside its output");
+    bw_node *three[] = {y, y, y};
+    assert_null(bw_merge("gru(4)", three, 3));
+    assert_int_equal(bw_output(y, NULL), BW_INVALID_ARGUMENT);
+    assert_string_equal(bw_message(ctx), "layer gru_1: initial_state: expected 1 states, got 2");
+    bw_close(ctx);
+}
+
 /* Variables that a model in use gets would have neither values nor slots. */
 static void test_no_layer_for_a_model_in_use(void **state)
 {
@@ -456,6 +514,8 @@ int main(void)
         cmocka_unit_test(test_activation),
         cmocka_unit_test(test_custom_operator),
         cmocka_unit_test(test_custom_operator_fails),
+        cmocka_unit_test(test_states),
+        cmocka_unit_test(test_states_are_checked),
         cmocka_unit_test(test_mistakes),
         cmocka_unit_test(test_no_layer_for_a_model_in_use),
         cmocka_unit_test(test_several_inputs_and_outputs),
