@@ -48,15 +48,18 @@ static void give(voidpf user, voidpf memory)
 size_t bwi_inflate(bw_context *ctx, const void *from, size_t size, void *to, size_t capacity)
 {
     z_stream stream = {.zalloc = try_take, .zfree = give, .opaque = ctx, .next_in = from, .next_out = to};
-    if (size > UINT32_MAX || capacity > UINT32_MAX || inflateInit(&stream) != Z_OK) {
+    if (size > UINT32_MAX || capacity > UINT32_MAX) {
         return 0;
+    }
+    if (inflateInit(&stream) != Z_OK) {
+        return SIZE_MAX;
     }
     stream.avail_in = (uInt)size;
     stream.avail_out = (uInt)capacity;
     int result = inflate(&stream, Z_FINISH);
     size_t got = capacity - stream.avail_out;
     inflateEnd(&stream);
-    return result == Z_STREAM_END ? got : 0;
+    return result == Z_STREAM_END ? got : result == Z_MEM_ERROR ? SIZE_MAX : 0;
 }
 
 bool bwi_gzip_is(const bwi_bytes *file)

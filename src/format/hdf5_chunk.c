@@ -52,9 +52,10 @@ typedef struct unpacking {
     size_t capacity; /* of a buffer */
     unsigned char *to;
     unsigned char *seen; /* [chunk] */
+    bool starved;        /* there was no memory to unpack it, whatever it holds */
 } unpacking;
 
-/* Returns the chunk's values; NULL: they are damaged. */
+/* Returns the chunk's values; NULL: they are damaged, or there is no memory. */
 static const unsigned char *unpack(unpacking *u, const h5_chunk_place *place)
 {
     const h5_chunks *c = u->chunks;
@@ -74,6 +75,10 @@ static const unsigned char *unpack(unpacking *u, const h5_chunk_place *place)
         unsigned char *to = u->buffers[next];
         if (c->filter[i] == H5_FILTER_DEFLATE) {
             size = bwi_inflate(u->ctx, at, size, to, u->capacity);
+            u->starved = size == SIZE_MAX;
+            if (u->starved) {
+                return NULL;
+            }
         } else if (size <= u->capacity) {
             unshuffle(at, to, size, c->element);
         } else {
@@ -149,6 +154,7 @@ bw_status bwi_h5_chunks_read(bw_context *ctx, const h5_chunks *chunks, const cha
                      ? BW_OK
                      : bwi_fail_file(ctx, BW_DATA_LOSS, where, "chunk %lld of %lld is damaged", (long long)found,
                                      (long long)chunks->count);
+        status = u.starved ? bwi_fail_file(ctx, BW_RESOURCE_EXHAUSTED, where, "no memory to unpack it") : status;
         status = status != BW_OK && bwi_cancelled(ctx) ? bwi_cancel_report(ctx) : status;
     }
     bwi_release(ctx, u.seen);

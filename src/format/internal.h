@@ -4,7 +4,8 @@
 
 #include "format/format.h"
 
-/* Unpacks bytes of zlib's format as a whole; the number of bytes, or 0: damaged, or more than `capacity`. For workers. */
+/* Unpacks bytes of zlib's format as a whole; the number of bytes, or 0: damaged, or more than `capacity`; SIZE_MAX: no memory. For
+ * workers. */
 size_t bwi_inflate(bw_context *ctx, const void *from, size_t size, void *to, size_t capacity);
 
 /* gzip's and zip's sum (gzip.c) of the bytes before, at first 0, and of these. */

@@ -2,9 +2,9 @@
  * Sums over ranks of MPI, by messages between two ranks at a time and additions of our own: MPI_Allreduce promises no order.
  *
  * The tree is that of ranks in one process: at level k rank r adds what rank r ^ 2^k has. Short values go whole through all levels
- * (a butterfly). Of long ones, with four and more ranks, each level sends one half and adds the other, and afterwards the sums come
- * back the same way (recursive halving and doubling): every element is added by one rank of a pair, in the same tree, so that both
- * ways give the same bits, and the bytes that a rank sends do not grow with the number of ranks.
+ * (a butterfly). Of long ones each level sends one half and adds the other, and afterwards the sums come back the same way
+ * (recursive halving and doubling): every element is added by one rank of a pair, in the same tree, so that both ways give the same
+ * bits, and the bytes that a rank sends do not grow with the number of ranks.
  *
  * Long values go in segments, several of them under way at a time: while one is added, others travel. Segments begin in the same
  * order on all ranks, so that their tags agree.
@@ -152,7 +152,7 @@ static int levels_of(int count)
 static void begin_transfer(bwi_mpi_group *all, bwi_transfer *t, const bwi_sum *how, unsigned char *values, int64_t count)
 {
     int levels = levels_of(all->ranks.count);
-    bool halves = how->kernels && levels > 1 && (size_t)count * how->size > SHORT_BYTES;
+    bool halves = how->kernels && (size_t)count * how->size > SHORT_BYTES;
     *t = (bwi_transfer){.how = how,
                         .values = values,
                         .count = count,

@@ -83,6 +83,18 @@ static bw_status save_model(bw_context *ctx, const char *path, uint64_t *hash)
     return status;
 }
 
+/* Weights that are read from a file that was just written. */
+static bw_status load_saved(bw_context *ctx, const char *path, uint64_t *hash)
+{
+    uint64_t saved;
+    bw_status status = save_model(ctx, path, &saved);
+    bw_model *model = status == BW_OK ? bw_model_parse(ctx, "input(3) dense(2,relu) dense(1)") : NULL;
+    status = status == BW_OK && !model ? bw_last_error(ctx)->status : status;
+    status = status == BW_OK ? bw_load_weights(model, inside(path)) : status;
+    *hash = status == BW_OK ? bw_model_hash(model) : 0;
+    return status;
+}
+
 /* A run with checkpoints, and the same one resumed from its last. */
 static bw_status train(bw_context *ctx, const char *path, uint64_t *hash)
 {
@@ -116,22 +128,34 @@ typedef struct program {
     const char *name; /* the path, too */
     bw_status (*run)(bw_context *ctx, const char *path, uint64_t *hash);
     bool writes;
+    int64_t lost; /* blocks that libzip loses when it cannot begin to unpack a member (SECURITY.md) */
 } program;
 
 #define DATA(name) BW_TEST_DATA "/" name
 
 static const program programs[] = {
-    {DATA("numbers.csv.gz"), read_samples, false},
-    {DATA("table.csv"), read_samples, false},
-    {DATA("tfrecord/numbers.tfrecord.gz"), read_samples, false},
-    {DATA("tfrecord/images.tfrecord"), read_samples, false},
-    {DATA("keras/dense.keras"), load_model, false},
-    {DATA("keras/ends_names.json"), load_model, false},
-    {"model.keras", save_model, true},
-    {"model.weights.h5", save_model, true},
-    {"model.safetensors", save_model, true},
-    {"model.onnx", save_model, true},
-    {"run", train, true},
+    {DATA("numbers.csv.gz"), read_samples, false, 0},
+    {DATA("table.csv"), read_samples, false, 0},
+    {DATA("float32_deflated.npz"), read_samples, false, 2},
+    {DATA("files/t10k-images-idx3-ubyte.gz"), read_samples, false, 0},
+    {DATA("files/rows.libsvm"), read_samples, false, 0},
+    {DATA("samples/packed.h5"), read_samples, false, 0},
+    {DATA("images/classes"), read_samples, false, 0},
+    {DATA("tfrecord/numbers.tfrecord.gz"), read_samples, false, 0},
+    {DATA("tfrecord/images.tfrecord"), read_samples, false, 0},
+    {DATA("keras/dense.keras"), load_model, false, 0},
+    {DATA("keras/long_names.h5"), load_model, false, 0},
+    {DATA("keras/ends_names.json"), load_model, false, 0},
+    {"model.keras", save_model, true, 0},
+    {"model.weights.h5", save_model, true, 0},
+    {"model.safetensors", save_model, true, 0},
+    {"model.json", save_model, true, 0},
+    {"model.onnx", save_model, true, 0},
+    {"model.c", save_model, true, 0},
+    {"model.keras", load_saved, true, 0},
+    {"model.weights.h5", load_saved, true, 0},
+    {"model.safetensors", load_saved, true, 0},
+    {"run", train, true, 0},
 };
 
 /* ---- One failure, in a process of its own ---- */
@@ -218,7 +242,7 @@ static int fail_twice(const program *p, shim_kind kind, int64_t at, bool all)
     int result = fail_once(p, kind, at, all);
     int64_t blocks = shim.blocks(), files = open_files();
     result = result == FINE ? fail_once(p, kind, at, all) : result;
-    if (result == FINE && shim.blocks() > blocks) {
+    if (result == FINE && shim.blocks() > blocks + p->lost) {
         return complain("memory is left");
     }
     return result == FINE && open_files() > files ? complain("files are left open") : result;
@@ -312,7 +336,7 @@ static void test_little_address_space(void **state)
 {
     (void)state;
     static const program p = {"conv2d(4,3,relu) maxpool2d(2) conv2d(5,3,dilation_rate=2,padding=same) flatten dense(10,softmax)",
-                              train_convolution, false};
+                              train_convolution, false, 0};
     int refused = 0, result = FINE;
     if (in_child(&p, undisturbed, SHIM_NONE, 0, false) != FINE) {
         fail_msg("%s", shared->message);

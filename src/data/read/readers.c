@@ -182,14 +182,18 @@ static bool is_file(bw_context *ctx, const char *path)
 }
 
 /* Reports a path that does not exist as not found before its kind is questioned, so that a mistyped folder gets the right
- * message. */
+ * message. There is a reader for every folder, unless the system could not open it then. */
 static bw_status fail_kind(bw_context *ctx, const char *path)
 {
     bwi_names names = {.count = 0};
-    bw_status status = is_file(ctx, path) ? BW_OK : bwi_folder_list(ctx, path, &names);
+    bool file = is_file(ctx, path);
+    bw_status status = file ? BW_OK : bwi_folder_list(ctx, path, &names);
     bwi_names_free(&names);
     if (status != BW_OK) {
         return status == BW_NOT_FOUND ? bwi_fail_file(ctx, status, path, "not found: there is no such file or folder") : status;
+    }
+    if (!file) {
+        return bwi_fail_file(ctx, BW_RESOURCE_EXHAUSTED, path, "no memory or no free file descriptor to list the folder");
     }
     char known[256] = "";
     for (size_t i = 0; i < BWI_COUNT(readers); i++) {
