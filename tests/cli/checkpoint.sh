@@ -2,55 +2,91 @@
 # is refused by name. $CHECKPOINT_KILLS: how often it is killed (10).
 . "$(dirname "$0")/run.sh"
 
-net='flatten batchnorm dense(24,relu) dropout(0.2) dense(10,softmax)'
-options='--validation-split 0.2 --epochs 60 --early-stop patience=30,restore_best_weights=true --plateau factor=0.5,patience=1'
+# The runs that are killed: what each is, its options, and its model. Later tests use the first.
+kinds=4
+choose() {
+    every=5
+    case $1 in
+    0)
+        net='flatten batchnorm dense(24,relu) dropout(0.2) dense(10,softmax)'
+        options='--scale 1/16 --validation-split 0.2 --epochs 60 --early-stop patience=30,restore_best_weights=true --plateau factor=0.5,patience=1' ;;
+    1) # random image layers, accumulation, averaged weights, a schedule
+        net='random_flip random_rotation(0.1) random_contrast(0.2) gaussian_noise(0.05) conv2d(8,3,relu) batchnorm flatten dense(10,softmax)'
+        options='--shape 8x8x1 --scale 1/16 --validation-split 0.2 --epochs 6 --accumulate 3 --batch 24 --optimizer adamw(lr=0.003,use_ema=true) --schedule cosine_decay(0.003,300)' ;;
+    2) # augmented samples, made ahead by several threads, and batches that change with the epoch
+        net='conv2d(8,3,relu) group_normalization(4) flatten dropout(0.3) dense(10,softmax)'
+        options='--shape 8x8x1 --scale 1/16 --validation-split 0.25 --epochs 8 --batch 32@0,64@3,17@5 --augment shift=0.1,rotate=15 --optimizer sgd(lr=0.05,momentum=0.9,nesterov=true) --parallel 2 --prefetch 96' ;;
+    3) # batches of alternating sizes, accumulated, clipped and with weights of classes
+        net='flatten dense(40,relu,kernel_regularizer=l2(0.001)) gaussian_dropout(0.2) dense(10,softmax)'
+        options='--standardise --validation-split 0.1 --epochs 10 --batch 16,48 --accumulate 2 --optimizer lamb(lr=0.01,clipnorm=1.0) --class-weight auto' ;;
+    esac
+}
 
 # resumable ARGUMENT...: the run that is killed and resumed below
 resumable() {
     # shellcheck disable=SC2086
-    run train --model "$net" --data "$digits" --scale 1/16 $options --quiet "$@"
+    run train --model "$net" --data "$digits" $options --quiet "$@"
 }
 
+# same_files WHOLE MODEL WHAT HISTORY
 same_files() {
-    cmp -s whole/model.keras "$1" || fail "$2: expected the model of the run that was never stopped"
-    cmp -s whole/history.json "$3" || fail "$2: expected its history"
+    cmp -s "$1/model.keras" "$2" || fail "$3: expected the model of the run that was never stopped"
+    cmp -s "$1/history.json" "$4" || fail "$3: expected its history"
 }
 
-resumable --run whole
-expect_code 0 'a run without checkpoints'
+# newest FOLDER: the step of its last checkpoint, in $step.
+newest() {
+    local entry
+    step=0
+    for entry in "$1"/checkpoints/*; do
+        entry=${entry##*/}
+        case $entry in '' | *[!0-9]*) continue ;; esac
+        [ "$entry" -le "$step" ] || step=$entry
+    done
+}
 
-# Killed at random moments, some of them within a save, again and again in one run; then it comes to its end.
+# Killed at random moments, some of them within a save, again and again in one run; then it comes to its end. A moment is a random
+# step's checkpoint and up to 16 ms, so that the machine's speed does not matter.
 kills=${CHECKPOINT_KILLS:-10}
-resumable --run timed --checkpoint-every 5 --json
-expect_code 0 'a run with checkpoints'
-same_files timed/model.keras 'with checkpoints' timed/history.json
-microseconds=$(value seconds | head -n 1 | awk '{ print int($1 * 1.5e6) + 20000 }')
 done=0
 series=0
 while [ "$done" -lt "$kills" ]; do
+    kind=$((series % kinds))
+    choose "$kind"
+    if [ "$series" -lt "$kinds" ]; then
+        resumable --run "whole$kind"
+        expect_code 0 "$kind: a run without checkpoints"
+        resumable --run "timed$kind" --checkpoint-every "$every" --json
+        expect_code 0 "$kind: a run with checkpoints"
+        same_files "whole$kind" "timed$kind/model.keras" "$kind: with checkpoints" "timed$kind/history.json"
+        newest "timed$kind"
+        last[kind]=$step
+    fi
     rm -rf killed
     series=$((series + 1))
     once=0
     while [ "$once" -lt 5 ] && [ "$done" -lt "$kills" ]; do
+        newest killed
+        target=$((step + RANDOM % ((last[kind] - step) * 2 / 3 + 1)))
         # shellcheck disable=SC2086
-        "$BATCHWISE" train --model "$net" --data "$digits" --scale 1/16 $options --quiet --run killed --resume \
-            --checkpoint-every 5 --workers $((done % 3 + 1)) >out 2>err &
+        "$BATCHWISE" train --model "$net" --data "$digits" $options --quiet --run killed --resume \
+            --checkpoint-every "$every" --workers $((done % 3 + 1)) >out 2>err &
         process=$!
-        until [ -s killed/run.lock ] || ! kill -0 "$process" 2>/dev/null; do :; done # from here on it trains
-        after=$(((RANDOM * 32768 + RANDOM) % (microseconds + 1)))
-        sleep "$(printf '%d.%06d' $((after / 1000000)) $((after % 1000000)))"
+        until [ -s killed/run.lock ] && newest killed && [ "$step" -ge "$target" ] || ! kill -0 "$process" 2>/dev/null; do :; done
+        sleep "$(printf '0.%06d' $((RANDOM / 2)))"
         kill -KILL "$process" 2>/dev/null || :
         code=0
         wait "$process" 2>/dev/null || code=$?
-        [ "$code" = 137 ] || [ "$code" = 0 ] || fail "kill $done after $after us: expected a killed run"
+        [ "$code" = 137 ] || [ "$code" = 0 ] || fail "kill $done after step $step: expected a killed run"
         once=$((once + 1))
         done=$((done + 1))
     done
-    resumable --run killed --resume --checkpoint-every 5
+    resumable --run killed --resume --checkpoint-every "$every"
     expect_code 0 "series $series"
-    same_files killed/model.keras "series $series" killed/history.json
+    same_files "whole$kind" killed/model.keras "series $series, kind $kind" killed/history.json
 done
 echo "$done kills in $series runs: all ended with the same model and history"
+choose 0
 
 # A signal: everything is saved, the code names the signal, and the run goes on from the very step.
 for signal in TERM INT; do
@@ -103,15 +139,15 @@ steps=$(sed -nE 's/.*"steps": ([0-9]+), "samples".*/\1/p' ended/run.json)
 [ -f "ended/checkpoints/${steps:-none}/manifest.json" ] || fail "a signal without a reader: expected a checkpoint of step $steps"
 
 # Not that run.
-resumable --run timed --checkpoint-every 5
+resumable --run timed0 --checkpoint-every 5
 expect_code 1 'a folder with a run in it'
 for change in '--seed 7|seed' '--batch 16|batch' '--optimizer sgd|optimizer' '--no-shuffle|order of samples' '--class-weight auto|class_weight'; do
     # shellcheck disable=SC2086
-    resumable --run timed --resume ${change%|*}
+    resumable --run timed0 --resume ${change%|*}
     expect_code 1 "resumed with ${change%|*}"
-    expect_pattern err "timed/checkpoints/[0-9]+: it cannot be resumed with another .*${change#*|}" "resumed with ${change%|*}"
+    expect_pattern err "timed0/checkpoints/[0-9]+: it cannot be resumed with another .*${change#*|}" "resumed with ${change%|*}"
 done
-run train --model "$model" --data "$digits" --scale 1/16 --run timed --resume --quiet
+run train --model "$model" --data "$digits" --scale 1/16 --run timed0 --resume --quiet
 expect_code 1 'another model'
 run train --model "$net" --data - --run stream --checkpoint-every 5 <"$BW_DATA/digits.npz"
 [ "$code" != 0 ] || fail 'a stream: expected a refusal'
