@@ -34,6 +34,7 @@ typedef struct trial {
     size_t memory;
     const char *augment; /* changes of samples as images of 2 by 3 */
     bool words;          /* samples are texts */
+    bool lengths;        /* samples are sequences of varying length, in buckets */
 } trial;
 
 typedef struct outcome {
@@ -44,7 +45,11 @@ typedef struct outcome {
     char message[1024], log[4096];
 } outcome;
 
+enum { LONGEST = 9, TOKENS = 12 };
+
 static bw_text texts[SAMPLES];
+static int32_t tokens[SAMPLES * LONGEST];
+static int64_t offsets[SAMPLES + 1];
 
 static void make_samples(void)
 {
@@ -53,6 +58,10 @@ static void make_samples(void)
         const char *text = some[i * 3 % 5];
         texts[i] = (bw_text){text, (int64_t)strlen(text)};
         y[i] = (i * 7) % CLASSES;
+        offsets[i + 1] = offsets[i] + 1 + (i * 5) % LONGEST;
+        for (int64_t k = offsets[i]; k < offsets[i + 1]; k++) {
+            tokens[k] = (int32_t)(1 + (k * 3 + y[i]) % (TOKENS - 1));
+        }
         for (int k = 0; k < WIDTH; k++) {
             x[i][k] = (float)((i * 31 + k * 17) % 23) / 23 + (k == y[i] ? 0.5F : 0);
         }
@@ -104,13 +113,21 @@ static uint64_t hash_of(bw_model *model, const bw_history *history)
     return bwi_hash(hash, history->values, (size_t)history->epochs * (size_t)history->width * sizeof(double));
 }
 
+static bw_dataset *sequences(bw_context *ctx, const bw_array *targets)
+{
+    static const int64_t lengths[] = {2, 5};
+    bw_array values = {.data = tokens, .dtype = BW_I32, .ndim = 1, .shape = {offsets[SAMPLES]}};
+    return bw_bucket(bw_from_sequences(ctx, &values, offsets, SAMPLES, targets, NULL), lengths, 2);
+}
+
 static void fit_in(bw_context *ctx, outcome *o, const trial *t)
 {
     bw_array inputs = {.data = x, .dtype = BW_F32, .ndim = 2, .shape = {SAMPLES, WIDTH}};
     bw_array images = {.data = x, .dtype = BW_F32, .ndim = 4, .shape = {SAMPLES, 2, 3, 1}};
     bw_array words = {.data = texts, .dtype = BW_TEXT, .ndim = 2, .shape = {SAMPLES, 1}};
     bw_array targets = {.data = y, .dtype = BW_I32, .ndim = 1, .shape = {SAMPLES}};
-    bw_dataset *data = bw_from_arrays(ctx, t->words ? &words : t->augment ? &images : &inputs, &targets, NULL);
+    const bw_array *samples = t->words ? &words : t->augment ? &images : &inputs;
+    bw_dataset *data = t->lengths ? sequences(ctx, &targets) : bw_from_arrays(ctx, samples, &targets, NULL);
     data = t->augment ? bw_augment(data, t->augment, t->seed) : data;
     data = t->shuffled ? bw_shuffle(data, t->seed) : data;
     bw_model *model = bw_model_parse(ctx, t->model);
@@ -197,6 +214,14 @@ static const trial trials[] = {
      .split = 0.2,
      .accumulate = 2,
      .sizes = "3,5"},
+    {.model = "embedding(12,4,mask_zero=true) lstm(3) dropout(0.2) dense(3,softmax)",
+     .optimizer = "nadam",
+     .every = "2",
+     .epochs = 2,
+     .split = 0.2,
+     .accumulate = 2,
+     .shuffled = true,
+     .lengths = true},
     {.model = "normalization dense(4,tanh,kernel_regularizer=l2(0.01)) dense(3,softmax)",
      .optimizer = "nadam(lr=0.05)",
      .every = "1",
