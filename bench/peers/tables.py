@@ -3,8 +3,8 @@
 
     python3 bench/peers/tables.py [SEEDS [TABLE...]]
 
-For each table and seed a quarter of the rows is held out, and the two are trained in turn; scores are means, times medians. scikit-learn's
-networks get standardised inputs (and targets, for numbers), as their documentation advises.
+For each table and seed a quarter of the rows is held out, and the two are trained in turn; scores are means, times medians. The mean
+difference of the two scores of a seed has its standard error beside it: below twice that it says nothing. scikit-learn's networks get standardised inputs (and targets, for numbers), as their documentation advises.
 """
 import sys
 import time
@@ -53,14 +53,16 @@ def compare(name, load, ours, theirs, seeds):
         rows.append((*timed(ours(random_state=seed), parts), *timed(theirs(seed), parts)))
     seconds, _, their_seconds, _ = np.median(np.array(rows), axis=0)
     _, score, _, their_score = np.mean(np.array(rows), axis=0)
+    apart = np.array(rows)[:, 1] - np.array(rows)[:, 3]
+    error = np.std(apart, ddof=1) / np.sqrt(seeds) if seeds > 1 else np.nan
     times = f"{1e3 * seconds:.0f} | {1e3 * their_seconds:.0f} | {their_seconds / seconds:.1f}"
-    print(f"| {name} | {score:.4f} | {their_score:.4f} | {times} |", flush=True)
+    print(f"| {name} | {score:.4f} | {their_score:.4f} | {np.mean(apart):+.4f} ± {error:.4f} | {times} |", flush=True)
 
 
 if __name__ == "__main__":
     seeds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
     wanted = sys.argv[2:] or [*CLASSES, *NUMBERS]
-    print("| table | score | MLP's | ms | MLP's | times |\n|---|---|---|---|---|---|")
+    print("| table | score | MLP's | difference | ms | MLP's | times |\n|---|---|---|---|---|---|---|")
     for name, load in CLASSES.items():
         if name not in wanted:
             continue
