@@ -370,6 +370,21 @@ def test_a_refusal_names_no_temporary_file(line):
         bw.fit(model, *line, verbose=0)
 
 
+def test_methods_that_were_replaced_are_refused(line):
+    def mine(*_):
+        return {}
+
+    for what, message in (("model", "model: mine is a function of your own"), ("layer", "layer changed: mine is a function of your own")):
+        model = keras.Sequential([layers.Input((1,)), layers.Dense(1, name="changed")])
+        model.compile("sgd", "mse")
+        if what == "model":
+            model.train_step = mine
+        else:
+            model.layers[0].call = mine
+        with pytest.raises(NotImplementedError, match=message):
+            bw.fit(model, *line, verbose=0)
+
+
 def test_what_only_has_the_name_of_a_loss_is_not_trained_by_a_copy_either(line):
     options, message = Own.loss()
     model = keras.Sequential([layers.Input((1,)), layers.Dense(1)])

@@ -20,8 +20,10 @@ def refuse_own_layers(model: Any) -> None:
         raise _errors.Unimplemented(
             f"{type(model).__name__} is a class of your own, whose code is not seen here: expected a Sequential or Functional model"
         )
+    _refuse_replaced("model", None, model, ("call", "train_step", "compute_loss", "test_step"))
     for layer in model._flatten_layers(include_self=False, recursive=True):
         _check(f"layer {layer.name}", layer.name, [layer, *_given(layer)])
+        _refuse_replaced(f"layer {layer.name}", layer.name, layer, ("call",))
 
 
 def refuse_own_training(model: Any) -> None:
@@ -67,6 +69,13 @@ def _check(what, layer, values):
         for one in [value, *_functions(value)]:
             if not _is_keras(one if isinstance(one, (type, types.FunctionType)) else type(one)):
                 raise _refusal(what, layer, one)
+
+
+def _refuse_replaced(what, layer, value, methods):
+    """Methods that the program has replaced in an object, as by `layer.call = mine`."""
+    for name in methods:
+        if name in vars(value):
+            raise _refusal(what, layer, vars(value)[name])
 
 
 def _refusal(what, layer, value):
