@@ -462,7 +462,7 @@ int main(int argc, char **argv)
         bw_close(ctx);
         return 0;
     }
-    unsigned state = bwi_float_begin();
+    unsigned state = bwi_float_set();
     peak_of_core = l.core_flops * 1e-9;
     printf("%s, %d CPUs: multiply-adds %.0f GFLOP/s on one, %.0f on all; memory %.1f GB/s and %.1f; caches %.0f on one\n\n",
            k->name, l.cores, l.core_flops * 1e-9, l.flops * 1e-9, l.core_bandwidth * 1e-9, l.bandwidth * 1e-9,

@@ -212,6 +212,8 @@ struct bw_context {
     atomic_size_t allocated;
     size_t backing_limit; /* bytes of a backing that are ordinary memory; 0: half of what is available. For tests */
     bool closing;         /* what is destroyed now must not look at other objects: they may be gone */
+    unsigned floats;      /* calls of bwi_float_begin that bwi_float_end has not met */
+    unsigned float_state; /* what the outermost of them found */
     bool pending;         /* a failure that nobody has been told of yet */
     bw_error error;       /* its texts are the next ones, or NULL */
     char message[1024], path[4096], layer[64], argument[64];
@@ -354,10 +356,26 @@ extern void (*bwi_pool_delay)(int worker);
 int bwi_cpus(void); /* that this process may use */
 
 /* Sets flush-to-zero, denormals-are-zero, rounding to nearest and no traps for this thread, so that bits do not depend
- * on who computes; returns what to give back to bwi_float_restore. Setting costs some 100 ns, and next to nothing
- * if it is set already: a loop of steps does it once, outside. Does nothing on machines other than x86. */
-unsigned bwi_float_begin(void);
+ * on who computes; returns what to give back to bwi_float_restore. For threads of the library's own. Does nothing on machines other
+ * than x86. */
+unsigned bwi_float_set(void);
 void bwi_float_restore(unsigned state);
+
+/* The same on the thread that uses the context, until the matching end. Only the outermost of nested calls touches the register:
+ * reading it eight times was a tenth of the step of a small model. A loop of steps begins once, outside, and ends around callbacks,
+ * which run with the caller's state. */
+static inline void bwi_float_begin(bw_context *ctx)
+{
+    if (ctx->floats++ == 0) {
+        ctx->float_state = bwi_float_set();
+    }
+}
+static inline void bwi_float_end(bw_context *ctx)
+{
+    if (--ctx->floats == 0) {
+        bwi_float_restore(ctx->float_state);
+    }
+}
 
 double bwi_now(void); /* seconds, monotonic */
 

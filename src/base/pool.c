@@ -85,7 +85,7 @@ int bwi_cpus(void)
 #define FLOAT_STATE 0x9FC0u
 #define FLOAT_FLAGS 0x3Fu
 
-unsigned bwi_float_begin(void)
+unsigned bwi_float_set(void)
 {
 #ifdef __SSE__
     unsigned before = _mm_getcsr();
@@ -221,7 +221,7 @@ static void *helper_main(void *argument)
 {
     helper *self = argument;
     bwi_pool *pool = self->pool;
-    bwi_float_begin();
+    (void)bwi_float_set();
     for (unsigned run = 1;; run++) {
         wait_for(pool, &self->rest, &self->asked, run);
         if (!pool->work) {
@@ -373,7 +373,7 @@ void bwi_pool_run(bw_context *ctx, int workers, bwi_work work, void *user)
 {
     bwi_pool *pool = ctx->pool;
     workers = workers < 1 ? 1 : workers > ctx->workers ? ctx->workers : workers;
-    unsigned state = bwi_float_begin();
+    bwi_float_begin(ctx);
     if (workers == 1 || !pool || pool->forks != bwi_forks()) {
         run_alone(workers, work, user);
     } else {
@@ -389,5 +389,5 @@ void bwi_pool_run(bw_context *ctx, int workers, bwi_work work, void *user)
             wait_for(pool, &pool->caller, &one->done, atomic_load_explicit(&one->asked, memory_order_relaxed));
         }
     }
-    bwi_float_restore(state);
+    bwi_float_end(ctx);
 }

@@ -303,10 +303,9 @@ static bw_status feed(bwi_exec *exec)
 }
 
 /* Tells the data which samples come next, so that slow ones are made ahead. */
-static bw_status begin_data(bwi_exec *exec)
+static bw_status begin_data(bwi_exec *exec, const bwi_piece *piece)
 {
     const bwi_plan *plan = exec->plan;
-    const bwi_piece *piece = &exec->piece;
     if (piece->scattered || !bwi_dataset_begins(piece->dataset)) {
         return BW_OK;
     }
@@ -331,21 +330,22 @@ static bw_status begin_data(bwi_exec *exec)
     return status;
 }
 
+/* Its own copy of the piece is not read at once: it is made by vectors, which wait for what the caller has just stored in parts. */
 static bw_status feed_piece(bwi_exec *exec, int program, const bwi_piece *piece, float *const *predictions)
 {
     exec->program = program;
     exec->piece = *piece;
     exec->predictions = predictions;
-    bw_status status = begin_data(exec);
+    bw_status status = begin_data(exec, piece);
     /* Numbers that were found ahead belong to the window: a feed in between leaves them alone. */
     if (status == BW_OK && exec->plan->programs[program].program.training && !piece->numbers) {
         exec->piece.numbers = bwi_numbers_ahead(&exec->ahead, piece->dataset, piece->epoch, piece->first, piece->count);
     }
-    unsigned state = bwi_float_begin();
+    bwi_float_begin(exec->ctx);
     if (status == BW_OK) {
         status = feed(exec);
     }
-    bwi_float_restore(state);
+    bwi_float_end(exec->ctx);
     return status;
 }
 

@@ -71,7 +71,7 @@ static bw_status dense_squares(bwi_exec *exec, const bwi_variable *variable, con
 
 bw_status bwi_exec_lane_squares(bwi_exec *exec, const bwi_variable *variable, const bwi_scaling *scaling, double *squares)
 {
-    unsigned state = bwi_float_begin();
+    bwi_float_begin(exec->ctx);
     bw_status status = BW_OK;
     if (bwi_exec_is_dense(exec, variable)) {
         bwi_split_settle(exec);
@@ -81,27 +81,27 @@ bw_status bwi_exec_lane_squares(bwi_exec *exec, const bwi_variable *variable, co
             squares[lane] += bwi_records_square(exec, table_of(exec, variable), lane, scaling);
         }
     }
-    bwi_float_restore(state);
+    bwi_float_end(exec->ctx);
     return status;
 }
 
 double bwi_exec_sum_square(bwi_exec *exec, const bwi_variable *variable, const bwi_scaling *scaling)
 {
     double square[2] = {0};
-    unsigned state = bwi_float_begin();
+    bwi_float_begin(exec->ctx);
     if (bwi_exec_is_dense(exec, variable)) {
         exec->plan->kernels->lanes->squares(variable->count, 1, 0, gradient_of(exec, variable), scaling, square);
     } else {
         square[0] = bwi_records_square(exec, table_of(exec, variable), -1, scaling);
     }
-    bwi_float_restore(state);
+    bwi_float_end(exec->ctx);
     return square[0];
 }
 
 double bwi_exec_mean_above_zero(const bwi_exec *exec, const bwi_variable *variable, const void *values)
 {
-    unsigned state = bwi_float_begin();
+    bwi_float_begin(exec->ctx);
     double mean = exec->plan->kernels->lanes->mean_above_zero(variable->count, values);
-    bwi_float_restore(state);
+    bwi_float_end(exec->ctx);
     return mean;
 }

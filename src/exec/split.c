@@ -14,9 +14,15 @@
 #include <math.h>
 #include <string.h>
 
-static const bwi_bound_phase *phase_of(const bwi_exec *exec)
+/* As the plan has it: only programs of one phase are split or deferred. */
+static const bwi_phase *phase_of(const bwi_exec *exec)
 {
-    return &exec->phases[exec->program][0];
+    return &exec->plan->programs[exec->program].phases[0];
+}
+
+static int first_deferred(const bwi_exec *exec)
+{
+    return phase_of(exec)->count - phase_of(exec)->deferred;
 }
 
 static int tiles_of(const bwi_exec *exec)
@@ -37,7 +43,7 @@ bool bwi_split_fit(const bwi_exec *exec)
 {
     const bwi_plan *plan = exec->plan;
     const bwi_hooks *hooks = &exec->hooks;
-    return plan->split_tiles && exec->tiles == 0 && plan->programs[exec->program].phases[0].deferred &&
+    return plan->split_tiles && exec->tiles == 0 && phase_of(exec)->deferred &&
            bwi_tiles_of(exec->piece.count, plan->tile) <= plan->split_tiles && !exec->predictions && !hooks->lane_gradient &&
            !hooks->lane_norm && !hooks->tile && !bwi_dataset_begins(exec->piece.dataset);
 }
@@ -126,9 +132,9 @@ static void open_tiles(bwi_exec *exec)
 
 void bwi_split_run(bwi_exec *exec)
 {
-    int tiles = tiles_of(exec), count = phase_of(exec)->count - exec->plan->programs[exec->program].phases[0].deferred;
+    int tiles = tiles_of(exec);
     open_tiles(exec);
-    for (int n = 0; n < count && !atomic_load(&exec->failed); n++) {
+    for (int n = 0; n < first_deferred(exec) && !atomic_load(&exec->failed); n++) {
         const bwi_bound *b = bound_at(exec, 0, n);
         const bwi_op *op = b->call.node->op;
         int64_t parts = op->split ? op->split->parts(b->call.node, (int)b->instruction->pass) : 0;
@@ -170,9 +176,8 @@ static void *staging_of(const bwi_exec *exec, int64_t tile, int instruction)
     bwi_tile_at(exec->piece.count, plan->tile, tile, &first, &size);
     samples = plan->joined ? (int64_t)1 << size : plan->tile;
     size_t offset = staging_offset(plan, tile, size);
-    const bwi_phase *phase = &plan->programs[exec->program].phases[0];
-    for (int n = phase->count - phase->deferred; n < instruction; n++) {
-        const bw_node *node = phase->instructions[n].node;
+    for (int n = first_deferred(exec); n < instruction; n++) {
+        const bw_node *node = phase_of(exec)->instructions[n].node;
         offset += bwi_size_align((size_t)node->op->deferred->floats(node, samples) * sizeof(float), BWI_CACHE_LINE);
     }
     return exec->staging + offset;
@@ -180,18 +185,17 @@ static void *staging_of(const bwi_exec *exec, int64_t tile, int instruction)
 
 bool bwi_split_stages(const bwi_exec *exec)
 {
-    return exec->plan->joined && exec->plan->programs[exec->program].phases[0].deferred > 0;
+    return exec->plan->joined && phase_of(exec)->deferred > 0;
 }
 
 void bwi_split_stage_tile(bwi_exec *exec, int worker, int64_t k)
 {
-    const bwi_phase *phase = &exec->plan->programs[exec->program].phases[0];
-    int tiles = tiles_of(exec), begin = phase->count - phase->deferred, size;
+    int tiles = tiles_of(exec), begin = first_deferred(exec), size;
     int64_t first;
     bwi_tile_at(exec->piece.count, exec->plan->tile, k, &first, &size);
     const bwi_bound *list = bwi_exec_bound(exec, exec->program, 0, worker, size);
     uint64_t time = bwi_exec_clock(exec);
-    for (int n = begin; n < phase->count; n++) {
+    for (int n = begin; n < phase_of(exec)->count; n++) {
         const bwi_bound *b = &list[n];
         exec->bounds[(n - begin) * tiles + k] = b->call.node->op->deferred->fill(&b->call, staging_of(exec, k, n));
         if (time) {
@@ -219,8 +223,7 @@ static void fill_staging(bwi_exec *exec, int worker, int first, int64_t unit)
 /* Stages what is not yet, and lists it. */
 static void stage(bwi_exec *exec)
 {
-    int tiles = tiles_of(exec), deferred = exec->plan->programs[exec->program].phases[0].deferred;
-    int begin = phase_of(exec)->count - deferred;
+    int tiles = tiles_of(exec), deferred = phase_of(exec)->deferred, begin = first_deferred(exec);
     if (exec->deferred == BWI_DEFERRED) {
         atomic_store(&exec->failed, 0);
         share_units(exec, fill_staging, begin, (int64_t)deferred * tiles);
@@ -239,7 +242,7 @@ static void stage(bwi_exec *exec)
 
 bool bwi_split_bounded(bwi_exec *exec)
 {
-    int tiles = tiles_of(exec), deferred = exec->plan->programs[exec->program].phases[0].deferred;
+    int tiles = tiles_of(exec), deferred = phase_of(exec)->deferred;
     bool bounded = true;
     stage(exec);
     for (int n = 0; n < deferred; n++) {
@@ -256,8 +259,8 @@ bool bwi_split_bounded(bwi_exec *exec)
  * last. */
 static bool part_at(const bwi_exec *exec, int64_t *number, int *instruction)
 {
-    const bwi_phase *phase = &exec->plan->programs[exec->program].phases[0];
-    for (int n = phase->count - phase->deferred; n < phase->count; n++) {
+    const bwi_phase *phase = phase_of(exec);
+    for (int n = first_deferred(exec); n < phase->count; n++) {
         const bw_node *node = phase->instructions[n].node;
         int64_t parts = node->op->deferred->parts(node);
         if (*number < parts) {
@@ -271,9 +274,9 @@ static bool part_at(const bwi_exec *exec, int64_t *number, int *instruction)
 
 int64_t bwi_split_parts(const bwi_exec *exec)
 {
-    const bwi_phase *phase = &exec->plan->programs[exec->program].phases[0];
+    const bwi_phase *phase = phase_of(exec);
     int64_t parts = 0;
-    for (int n = phase->count - phase->deferred; exec->deferred && n < phase->count; n++) {
+    for (int n = first_deferred(exec); exec->deferred && n < phase->count; n++) {
         parts += phase->instructions[n].node->op->deferred->parts(phase->instructions[n].node);
     }
     return parts;
@@ -281,10 +284,9 @@ int64_t bwi_split_parts(const bwi_exec *exec)
 
 void bwi_split_part(bwi_exec *exec, int worker, int64_t number, const bwi_sink *sink)
 {
-    const bwi_phase *phase = &exec->plan->programs[exec->program].phases[0];
     int instruction = 0, tiles = tiles_of(exec);
     if (part_at(exec, &number, &instruction)) {
-        const bwi_deferred_tile *factors = &exec->factors[(instruction - (phase->count - phase->deferred)) * tiles];
+        const bwi_deferred_tile *factors = &exec->factors[(instruction - first_deferred(exec)) * tiles];
         factors->call->node->op->deferred->part(factors, tiles, exec->plan->lanes, number, scratch_of(exec, worker), sink);
     }
 }
@@ -320,7 +322,7 @@ static void settle_part(bwi_exec *exec, int worker, int first, int64_t unit)
 static void settle_joined(bwi_exec *exec)
 {
     const bwi_plan *plan = exec->plan;
-    unsigned state = bwi_float_begin();
+    bwi_float_begin(exec->ctx);
     stage(exec);
     if (plan->overlaid) {
         unsigned char *regions = exec->arena + plan->workers_offset;
@@ -332,7 +334,7 @@ static void settle_joined(bwi_exec *exec)
     share_units(exec, settle_part, phase_of(exec)->count - 1, bwi_split_parts(exec));
     exec->staging = exec->arena + plan->staging_offset;
     exec->deferred = BWI_DEFERRED_NONE;
-    bwi_float_restore(state);
+    bwi_float_end(exec->ctx);
 }
 
 void bwi_split_settle(bwi_exec *exec)
@@ -340,11 +342,10 @@ void bwi_split_settle(bwi_exec *exec)
     if (exec->deferred && exec->plan->joined) {
         settle_joined(exec);
     } else if (exec->deferred) {
-        const bwi_phase *phase = &exec->plan->programs[exec->program].phases[0];
-        unsigned state = bwi_float_begin();
+        bwi_float_begin(exec->ctx);
         atomic_store(&exec->failed, 0);
-        share_units(exec, settle, phase->count - phase->deferred, (int64_t)phase->deferred * exec->plan->lanes);
+        share_units(exec, settle, first_deferred(exec), (int64_t)phase_of(exec)->deferred * exec->plan->lanes);
         exec->deferred = BWI_DEFERRED_NONE;
-        bwi_float_restore(state);
+        bwi_float_end(exec->ctx);
     }
 }

@@ -315,7 +315,7 @@ static bool lanes_are_finite(const bwi_exec *exec)
 
 bw_status bwi_exec_examine(bwi_exec *exec)
 {
-    unsigned state = bwi_float_begin();
+    bwi_float_begin(exec->ctx);
     bwi_split_settle(exec);
     bw_status status = lanes_are_finite(exec) ? BW_OK : BW_INVALID_ARGUMENT;
     if (exec->plan->ranks > 1) {
@@ -325,7 +325,7 @@ bw_status bwi_exec_examine(bwi_exec *exec)
         status = replay_last(exec);
         status = status != BW_OK ? status : bwi_fail(exec->ctx, BW_INVALID_ARGUMENT, "a gradient is not finite");
     }
-    bwi_float_restore(state);
+    bwi_float_end(exec->ctx);
     if (status != BW_OK) {
         bwi_exec_clear(exec);
     }
@@ -428,7 +428,7 @@ static bw_status reduce(bwi_exec *exec, double *squared_norm, bool report)
     if (exec->samples == 0) {
         return bwi_fail(exec->ctx, BW_INVALID_ARGUMENT, "nothing to apply: no sample's gradient was added");
     }
-    unsigned state = bwi_float_begin();
+    bwi_float_begin(exec->ctx);
     exec->norms_wanted = squared_norm;
     if (exec->deferred && (exec->norms_wanted || exec->hooks.lane_norm || !bwi_split_bounded(exec))) {
         bwi_split_settle(exec);
@@ -442,7 +442,7 @@ static bw_status reduce(bwi_exec *exec, double *squared_norm, bool report)
     if (status == BW_OK && !(whole && reduce_whole(exec))) {
         status = reduce_blocks(exec, whole, squared_norm); /* if the whole is not finite, the blocks show where */
     }
-    bwi_float_restore(state);
+    bwi_float_end(exec->ctx);
     if (status != BW_OK) {
         bwi_exec_clear(exec);
     }
@@ -523,21 +523,21 @@ bw_status bwi_exec_gradient(bwi_exec *exec, const bwi_variable *variable, float 
     if (status != BW_OK) {
         return status;
     }
-    unsigned state = bwi_float_begin();
+    bwi_float_begin(exec->ctx);
     bwi_exec_reduced(exec, variable, values, replacement);
     resume(exec);
-    bwi_float_restore(state);
+    bwi_float_end(exec->ctx);
     return BW_OK;
 }
 
 void bwi_exec_scale(bwi_exec *exec, float factor)
 {
-    unsigned state = bwi_float_begin();
+    bwi_float_begin(exec->ctx);
     bwi_split_settle(exec);
     exec->factor = factor;
     share_blocks(exec, scale_block, 0, BWI_PART_REDUCE);
     bwi_records_scale(exec, factor);
-    bwi_float_restore(state);
+    bwi_float_end(exec->ctx);
 }
 
 static void visit_table(void *user, const bwi_variable *variable, int64_t first, int64_t count, const void *gradient)
@@ -552,7 +552,7 @@ static void visit_table(void *user, const bwi_variable *variable, int64_t first,
 
 void bwi_exec_visit(bwi_exec *exec, bwi_visit visit, void *user)
 {
-    unsigned state = bwi_float_begin();
+    bwi_float_begin(exec->ctx);
     exec->visitor = visit;
     exec->visit_user = user;
     share_blocks(exec, visit_block, 0, BWI_PART_REDUCE);
@@ -563,7 +563,7 @@ void bwi_exec_visit(bwi_exec *exec, bwi_visit visit, void *user)
     for (int64_t block = 0; block < bwi_records_blocks(exec); block++) {
         bwi_records_update(exec, 0, block);
     }
-    bwi_float_restore(state);
+    bwi_float_end(exec->ctx);
 }
 
 bool bwi_exec_large(const bwi_exec *exec)
@@ -587,14 +587,14 @@ static const bwi_variable *find_bad(const bwi_exec *exec)
 bw_status bwi_exec_rehearse(bwi_exec *exec, bwi_visit rehearse, void *user)
 {
     bool deferred = exec->deferred;
-    unsigned state = bwi_float_begin();
+    bwi_float_begin(exec->ctx);
     bwi_split_settle(exec);
     for (int64_t number = 0; deferred && number < exec->block_count; number++) {
         if (exec->blocks[number].defers) {
             reduce_block(exec, 0, number);
         }
     }
-    bwi_float_restore(state);
+    bwi_float_end(exec->ctx);
     exec->portion_only = true;
     bwi_exec_visit(exec, rehearse, user);
     exec->portion_only = false;
@@ -622,7 +622,7 @@ bw_status bwi_exec_update_touched(bwi_exec *exec, const bwi_sink *sink)
 
 bw_status bwi_exec_update(bwi_exec *exec, const bwi_sink *sink)
 {
-    unsigned state = bwi_float_begin();
+    bwi_float_begin(exec->ctx);
     bw_status status = BW_OK;
     exec->updater = *sink;
     if (exec->portions) {
@@ -633,7 +633,7 @@ bw_status bwi_exec_update(bwi_exec *exec, const bwi_sink *sink)
         share_blocks(exec, update_block, bwi_records_blocks(exec) + bwi_split_parts(exec), BWI_PART_UPDATE);
         bwi_moving_commit(exec);
     }
-    bwi_float_restore(state);
+    bwi_float_end(exec->ctx);
     bwi_exec_clear(exec);
     return status;
 }

@@ -144,7 +144,7 @@ static bool count_token(void *user, const bwi_token *token)
 static void count_text(bwi_front_fitting *f, const bw_text *text)
 {
     bwi_token token = {.count = 1};
-    token.pieces[0] = (bwi_piece){text->bytes, text->bytes + text->size};
+    token.pieces[0] = (bwi_run){text->bytes, text->bytes + text->size};
     count_token(f, &token);
 }
 

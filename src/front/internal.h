@@ -14,14 +14,14 @@ uint64_t bwi_hash_join(uint64_t hash, uint64_t other);                       /* 
 
 /* A token is a run of bytes of a text, or several with blanks between them (an n-gram). It is never copied: its bytes are read
  * through the standardisation, so that no token is too long for memory. */
-typedef struct bwi_piece {
+typedef struct bwi_run {
     const char *at, *end;
-} bwi_piece;
+} bwi_run;
 
 typedef struct bwi_token {
     bool lower, strip;
     int count;
-    bwi_piece pieces[BWI_WIDEST_NGRAM];
+    bwi_run pieces[BWI_WIDEST_NGRAM];
 } bwi_token;
 
 /* Goes through the bytes of a token. */

@@ -31,7 +31,7 @@ int bwi_letter_next(bwi_letters *letters)
 {
     const bwi_token *token = letters->token;
     while (letters->piece < token->count) {
-        const bwi_piece *piece = &token->pieces[letters->piece];
+        const bwi_run *piece = &token->pieces[letters->piece];
         while (letters->at < piece->end) {
             char c = *letters->at++;
             if (token->strip && is_punctuation(c)) {
@@ -135,7 +135,7 @@ typedef struct cutting {
     bool whole; /* the one token of a text that is not split is still to come */
 } cutting;
 
-static bool next_word(cutting *c, bwi_piece *piece)
+static bool next_word(cutting *c, bwi_run *piece)
 {
     /* What consists of punctuation alone is no token. */
     while (c->at < c->end) {
@@ -154,7 +154,7 @@ static bool next_word(cutting *c, bwi_piece *piece)
     return false;
 }
 
-static bool next_character(cutting *c, bwi_piece *piece)
+static bool next_character(cutting *c, bwi_run *piece)
 {
     while (c->at < c->end && c->set->strip && is_punctuation(*c->at)) {
         c->at++;
@@ -164,15 +164,15 @@ static bool next_character(cutting *c, bwi_piece *piece)
     }
     bool valid;
     int length = character((const unsigned char *)c->at, (const unsigned char *)c->end, &valid);
-    *piece = valid ? (bwi_piece){c->at, c->at + length} : (bwi_piece){replacement, replacement + 3};
+    *piece = valid ? (bwi_run){c->at, c->at + length} : (bwi_run){replacement, replacement + 3};
     c->at += length;
     return true;
 }
 
-static bool next_piece(cutting *c, bwi_piece *piece)
+static bool next_piece(cutting *c, bwi_run *piece)
 {
     if (c->set->split == BWI_SPLIT_NONE) {
-        *piece = (bwi_piece){c->at, c->end};
+        *piece = (bwi_run){c->at, c->end};
         bool found = c->whole;
         c->whole = false;
         return found;
@@ -186,7 +186,7 @@ static bool each_of_width(const bwi_front_settings *set, const bw_text *text, in
 {
     cutting c = {.set = set, .at = text->bytes, .end = text->bytes + text->size, .whole = true};
     bwi_token token = {.lower = set->lower, .strip = set->strip};
-    bwi_piece piece;
+    bwi_run piece;
     while (next_piece(&c, &piece)) {
         if (token.count == width) {
             memmove(token.pieces, token.pieces + 1, (size_t)(width - 1) * sizeof *token.pieces);

@@ -50,7 +50,7 @@ int64_t bwi_vocabulary_find(const bwi_vocabulary *v, const bwi_token *token, uin
 static bwi_token token_of(const bw_text *text)
 {
     bwi_token token = {.count = 1};
-    token.pieces[0] = (bwi_piece){text->bytes, text->bytes + text->size};
+    token.pieces[0] = (bwi_run){text->bytes, text->bytes + text->size};
     return token;
 }
 

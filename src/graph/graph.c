@@ -115,20 +115,10 @@ void bwi_graph_close_variables(bwi_graph *graph)
     }
 }
 
-static void release_node(bw_context *ctx, bw_node *node)
-{
-    if (node) {
-        bwi_release(ctx, node->attributes);
-        bwi_release(ctx, (void *)node->input);
-        bwi_release(ctx, (void *)node->variable);
-        bwi_release(ctx, node);
-    }
-}
-
 void bwi_graph_free(bwi_graph *graph)
 {
     for (int i = 0; i < graph->count; i++) {
-        release_node(graph->ctx, graph->nodes[i]);
+        bwi_release(graph->ctx, graph->nodes[i]);
     }
     bwi_graph_close_variables(graph);
     for (int i = 0; i < graph->variable_count; i++) {
@@ -143,14 +133,25 @@ void bwi_graph_free(bwi_graph *graph)
     *graph = (bwi_graph){.ctx = graph->ctx};
 }
 
-/* Copies `count` pointers. On success the result is never NULL, even for none. */
-static void *copy_pointers(bw_context *ctx, const void *from, int count)
+size_t bwi_node_bytes(int inputs, int variables, size_t attribute_bytes)
 {
-    void *copy = bwi_allocate(ctx, (size_t)count, sizeof(void *));
-    if (copy && count > 0) {
-        memcpy(copy, from, (size_t)count * sizeof(void *));
+    return sizeof(bw_node) + bwi_size_align(attribute_bytes, sizeof(int64_t)) + (size_t)(inputs + variables) * sizeof(void *);
+}
+
+/* A node, its attributes and the lists of its inputs and variables in one block: most of them are a few bytes, less than a block of
+ * their own costs. */
+static bw_node *allocate_node(bw_context *ctx, int inputs, int variables, size_t attribute_bytes)
+{
+    bw_node *node = bwi_allocate(ctx, 1, bwi_node_bytes(inputs, variables, attribute_bytes));
+    if (node) {
+        node->attributes = node + 1;
+        node->input = (bw_node **)(void *)((char *)(node + 1) + bwi_size_align(attribute_bytes, sizeof(int64_t)));
+        node->variable = (bwi_variable **)(void *)(node->input + inputs);
+        node->attribute_bytes = attribute_bytes;
+        node->inputs = inputs;
+        node->variables = variables;
     }
-    return copy;
+    return node;
 }
 
 static bool append(bw_context *ctx, void ***list, int *count, int *capacity, void *item)
@@ -183,7 +184,7 @@ bw_node *bwi_graph_add(bwi_graph *graph, const bwi_op *op, const char *name, con
             return NULL;
         }
     }
-    bw_node *node = bwi_allocate(ctx, 1, sizeof *node);
+    bw_node *node = allocate_node(ctx, input_count, variable_count, attribute_bytes);
     if (!node) {
         return bwi_fail_build(ctx, BW_RESOURCE_EXHAUSTED, "no memory for layer %s", name);
     }
@@ -191,23 +192,19 @@ bw_node *bwi_graph_add(bwi_graph *graph, const bwi_op *op, const char *name, con
     node->op = op;
     node->layer = -1;
     snprintf(node->name, sizeof node->name, "%s", name);
-    node->inputs = input_count;
-    node->variables = variable_count;
     node->dtype = BW_F32;
-    node->attribute_bytes = attribute_bytes;
-    node->attributes = bwi_allocate(ctx, 1, attribute_bytes);
-    node->input = copy_pointers(ctx, inputs, input_count);
-    node->variable = copy_pointers(ctx, variables, variable_count);
-    if (!node->attributes || !node->input || !node->variable) {
-        release_node(ctx, node);
-        return bwi_fail_build(ctx, BW_RESOURCE_EXHAUSTED, "no memory for layer %s", name);
-    }
     if (attribute_bytes) {
         memcpy(node->attributes, attributes, attribute_bytes);
     }
+    for (int i = 0; i < input_count; i++) {
+        node->input[i] = inputs[i];
+    }
+    for (int i = 0; i < variable_count; i++) {
+        node->variable[i] = variables[i];
+    }
     bw_status status = op->shape(graph, node);
     if (status != BW_OK) {
-        release_node(ctx, node);
+        bwi_release(ctx, node);
         bwi_locate(ctx, bwi_in_layer(name));
         return bwi_pass_on(ctx);
     }
@@ -215,14 +212,14 @@ bw_node *bwi_graph_add(bwi_graph *graph, const bwi_op *op, const char *name, con
         char text[160];
         bwi_fail_build(ctx, BW_RESOURCE_EXHAUSTED, "layer %s: an output of shape %s is more than %lld values", name,
                        bwi_format_shape(text, node->shape.ndim, node->shape.extent), (long long)BWI_MOST_VALUES);
-        release_node(ctx, node);
+        bwi_release(ctx, node);
         return NULL;
     }
     int64_t h, w;
     bwi_shape_image(&node->shape, &h, &w, &node->block);
     node->number = graph->count;
     if (!append(ctx, (void ***)(void *)&graph->nodes, &graph->count, &graph->capacity, node)) {
-        release_node(ctx, node);
+        bwi_release(ctx, node);
         return bwi_fail_build(ctx, BW_RESOURCE_EXHAUSTED, "no memory for layer %s", name);
     }
     return node;

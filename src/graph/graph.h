@@ -135,6 +135,7 @@ void bwi_graph_close_variables(bwi_graph *graph);
  * does not fit. */
 bw_node *bwi_graph_add(bwi_graph *graph, const bwi_op *op, const char *name, const void *attributes, size_t attribute_bytes,
                        bw_node *const *inputs, int input_count, bwi_variable *const *variables, int variable_count);
+size_t bwi_node_bytes(int inputs, int variables, size_t attribute_bytes); /* of the block that it allocates */
 bwi_variable *bwi_graph_variable(bwi_graph *graph, const char *layer, const char *name, const bwi_shape *shape, bool trainable,
                                  const char *initializer, int64_t fan_in, int64_t fan_out);
 

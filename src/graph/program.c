@@ -37,7 +37,7 @@ static int add_value(maker *m, bwi_value_kind kind, const bw_node *node, int vie
 {
     bwi_program *p = m->program;
     if (p->value_count == p->value_capacity) {
-        int larger = p->value_capacity ? 2 * p->value_capacity : 64;
+        int larger = p->value_capacity ? 2 * p->value_capacity : 16;
         bwi_value *grown = bwi_grow(p->ctx, p->values, (size_t)p->value_capacity, (size_t)larger, sizeof *grown);
         if (!grown) {
             m->failed = true;
@@ -50,12 +50,12 @@ static int add_value(maker *m, bwi_value_kind kind, const bw_node *node, int vie
     return p->value_count++;
 }
 
-/* Adds an instruction, with its lists (src, diff_src, reads, writes) in one block. */
+/* Adds an instruction, with its lists (src, diff_src, reads, writes, overwrites) in one block. */
 static bwi_instruction *add_instruction(maker *m, const bw_node *node, bwi_pass pass, int adds)
 {
     bwi_program *p = m->program;
     if (p->count == p->capacity) {
-        int larger = p->capacity ? 2 * p->capacity : 64;
+        int larger = p->capacity ? 2 * p->capacity : 16;
         bwi_instruction *grown = bwi_grow(p->ctx, p->instructions, (size_t)p->capacity, (size_t)larger, sizeof *grown);
         if (!grown) {
             m->failed = true;
@@ -66,11 +66,8 @@ static bwi_instruction *add_instruction(maker *m, const bw_node *node, bwi_pass 
     }
     int inputs = node->inputs > adds ? node->inputs : adds;
     size_t lists = (size_t)(2 * inputs) + (size_t)(inputs + 8) + (size_t)(inputs + 8);
-    int *block = bwi_allocate(p->ctx, lists, sizeof *block);
-    bool *overwrites = bwi_allocate(p->ctx, (size_t)node->variables, sizeof *overwrites);
-    if (!block || !overwrites) {
-        bwi_release(p->ctx, block);
-        bwi_release(p->ctx, overwrites);
+    int *block = bwi_allocate(p->ctx, 1, lists * sizeof *block + (size_t)node->variables * sizeof(bool));
+    if (!block) {
         m->failed = true;
         return NULL;
     }
@@ -80,7 +77,7 @@ static bwi_instruction *add_instruction(maker *m, const bw_node *node, bwi_pass 
     i->diff_src = i->src + inputs;
     i->reads = i->diff_src + inputs;
     i->writes = i->reads + inputs + 8;
-    i->overwrites = overwrites;
+    i->overwrites = (bool *)(block + lists);
     for (int k = 0; k < 2 * inputs; k++) {
         block[k] = -1;
     }
@@ -376,6 +373,22 @@ static void find_facts(maker *m)
     }
 }
 
+/* Gives back what the lists have grown beyond their contents. */
+static bool trim(bwi_program *p)
+{
+    bwi_value *values = bwi_grow(p->ctx, p->values, (size_t)p->value_capacity, (size_t)p->value_count, sizeof *values);
+    if (values) {
+        p->values = values;
+        p->value_capacity = p->value_count;
+    }
+    bwi_instruction *instructions = bwi_grow(p->ctx, p->instructions, (size_t)p->capacity, (size_t)p->count, sizeof *instructions);
+    if (instructions) {
+        p->instructions = instructions;
+        p->capacity = p->count;
+    }
+    return values && instructions;
+}
+
 /* Forward comes in the graph's order; then, for training, ones as the difference of each loss, and backward in reverse. */
 bw_status bwi_program_make(bw_context *ctx, bwi_program *program, const bwi_graph *graph, bw_node *const *targets, int target_count,
                            bw_node *const *losses, int loss_count)
@@ -412,6 +425,7 @@ bw_status bwi_program_make(bw_context *ctx, bwi_program *program, const bwi_grap
         bwi_release(ctx, m.facts[n].contributions);
     }
     bwi_release(ctx, m.facts);
+    m.failed = m.failed || !trim(program);
     if (m.failed) {
         bwi_program_free(program);
         return bwi_fail(ctx, BW_RESOURCE_EXHAUSTED, "no memory for a program of %d nodes", graph->count);
@@ -423,7 +437,6 @@ void bwi_program_free(bwi_program *program)
 {
     for (int n = 0; n < program->count; n++) {
         bwi_release(program->ctx, program->instructions[n].src);
-        bwi_release(program->ctx, program->instructions[n].overwrites);
     }
     bwi_release(program->ctx, program->instructions);
     bwi_release(program->ctx, program->values);

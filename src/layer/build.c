@@ -20,9 +20,9 @@ bw_node *bwi_layer_build(bwi_layer *layer, bwi_graph *graph, bw_node *const *inp
     if (!(layer->row->flags & (BWI_LAYER_MERGES | BWI_LAYER_STATES)) && input_count != 1) {
         return bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected one input, got %d", layer->name, input_count);
     }
-    unsigned state = bwi_float_begin(); /* arguments are rounded to floats in the same way whatever the caller's rounding mode */
+    bwi_float_begin(graph->ctx); /* arguments are rounded to floats in the same way whatever the caller's rounding mode */
     bw_node *node = bwi_layer_nodes(layer, graph, inputs, input_count);
-    bwi_float_restore(state);
+    bwi_float_end(graph->ctx);
     for (int v = before; !layer->trainable && v < graph->variable_count; v++) {
         graph->variables[v]->trainable = false;
     }
@@ -170,7 +170,7 @@ static bw_status pack(bw_model *model)
 static bw_status initialize(bw_model *model, uint64_t seed)
 {
     bwi_graph *graph = &model->graph;
-    unsigned state = bwi_float_begin(); /* initial values do not depend on the caller's rounding mode */
+    bwi_float_begin(model->ctx); /* initial values do not depend on the caller's rounding mode */
     bw_status status = pack(model);
     status = status == BW_OK ? check_memory(model) : status;
     status = status == BW_OK && graph->variable_count ? bwi_graph_open_variables(graph, bwi_kernels_of(model->ctx)) : status;
@@ -180,7 +180,7 @@ static bw_status initialize(bw_model *model, uint64_t seed)
     if (status != BW_OK) {
         bwi_graph_close_variables(graph);
     }
-    bwi_float_restore(state);
+    bwi_float_end(model->ctx);
     return status;
 }
 

@@ -333,6 +333,21 @@ static bw_status place_all(cutter *c)
     return status;
 }
 
+/* What segments of an earlier cut have added to the list of values goes, and its memory, too: a plan's bytes follow from what was
+ * chosen, not from what was tried before. */
+static bw_status drop_added(bwi_program *p, int own)
+{
+    if (p->value_capacity > own) {
+        bwi_value *kept = bwi_grow(p->ctx, p->values, (size_t)p->value_capacity, (size_t)own, sizeof *kept);
+        if (!kept) {
+            return BW_RESOURCE_EXHAUSTED;
+        }
+        p->values = kept;
+        p->value_capacity = own;
+    }
+    return BW_OK;
+}
+
 /* The lists are those of the cut; phases and places of stored values belong to the program. */
 bw_status bwi_plan_cut(bwi_plan *plan, bwi_plan_program *program)
 {
@@ -340,6 +355,9 @@ bw_status bwi_plan_cut(bwi_plan *plan, bwi_plan_program *program)
     const bwi_program *p = &program->program;
     cutter c = {.plan = plan, .program = program};
     bwi_plan_uncut(plan, program);
+    if (drop_added(&program->program, program->own_values) != BW_OK) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
     program->phase_count = p->levels;
     program->phases = bwi_allocate(ctx, (size_t)p->levels, sizeof *program->phases);
     program->stored = bwi_allocate(ctx, (size_t)p->value_count, sizeof *program->stored);

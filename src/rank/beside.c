@@ -34,7 +34,7 @@ static void *run(void *user)
             continue;
         }
         pthread_mutex_unlock(&b->mutex);
-        unsigned state = bwi_float_begin();
+        unsigned state = bwi_float_set();
         bw_status status = b->work(b->user, &b->own);
         bwi_float_restore(state);
         pthread_mutex_lock(&b->mutex);

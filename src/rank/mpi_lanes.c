@@ -113,7 +113,7 @@ static void add_part(bwi_mpi_group *all, lanes *l)
                          .count = (int64_t)(mine / l->size),
                          .result = result,
                          .scratch = l->came + (size_t)l->parts * mine};
-    unsigned state = bwi_float_begin();
+    unsigned state = bwi_float_set();
     visit(all, l, take);
     bwi_tree_end(&l->tree);
     bwi_float_restore(state);

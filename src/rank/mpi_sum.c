@@ -134,7 +134,7 @@ static void end_round(bwi_mpi_group *all, bwi_transfer *t)
         t->how->kernels->memory->close(t->values, (size_t)t->count * t->how->size);
     }
     if (now.adds) {
-        unsigned state = bwi_float_begin();
+        unsigned state = bwi_float_set();
         t->how->add(t->how, now.in.end - now.in.begin, t->staging, t->values + (size_t)now.in.begin * t->how->size);
         bwi_float_restore(state);
     }

@@ -258,7 +258,7 @@ static bw_status threads_sum_lanes(bw_context *ctx, void *first, const bwi_rank_
     size_t most = block_bytes(all->ranks.count, sum), rest = (size_t)sum->count * size;
     unsigned char *next = first;
     bw_status status = BW_OK;
-    unsigned state = bwi_float_begin();
+    unsigned state = bwi_float_set();
     do {
         size_t block = rest < most ? rest : most;
         unsigned meeting = own->meetings;

@@ -70,6 +70,11 @@ static void tell_reads(void *optimizer, const bwi_variable *variable, const void
     }
 }
 
+bwi_sink bwi_optimizer_sink(bwi_optimizer *o)
+{
+    return (bwi_sink){.take = bwi_optimizer_update, .reads = tell_reads, .user = o};
+}
+
 /* ---- Clipping by norms ---- */
 
 static double penalized_norm(void *user, const bwi_variable *variable, int64_t first, int64_t count, const void *gradient)
@@ -224,7 +229,7 @@ bw_status bwi_session_apply(bwi_session *s)
     if (status != BW_OK) {
         return status;
     }
-    unsigned state = bwi_float_begin(); /* the step's constants must not depend on the caller's rounding */
+    bwi_float_begin(s->training->ctx); /* the step's constants must not depend on the caller's rounding */
     float product = o->momentum_product;
     bwi_optimizer_begin(o, count > 0 ? (float)(1 / count) : 0);
     if (s->whole) {
@@ -243,19 +248,18 @@ bw_status bwi_session_apply(bwi_session *s)
     }
     if (status != BW_OK) {
         o->momentum_product = product;
-        bwi_float_restore(state);
+        bwi_float_end(s->training->ctx);
         return status;
     }
     if (s->whole) {
         bwi_whole_update(s);
     }
-    bwi_sink sink = {.take = bwi_optimizer_update, .reads = tell_reads, .user = o};
     bool touched = stays(o, &s->training->model->graph);
-    status = touched ? bwi_exec_update_touched(s->exec, &sink) : bwi_exec_update(s->exec, &sink);
+    status = touched ? bwi_exec_update_touched(s->exec, &s->sink) : bwi_exec_update(s->exec, &s->sink);
     if (status == BW_OK && s->whole && bwi_whole_constrain_all(s)) {
         bwi_exec_touch(s->exec);
     }
-    bwi_float_restore(state);
+    bwi_float_end(s->training->ctx);
     o->momentum_product = status == BW_OK ? o->momentum_product : product;
     o->iterations += status == BW_OK;
     return status;

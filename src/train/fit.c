@@ -148,7 +148,7 @@ static bw_status run_steps(bwi_fitting *f, bw_progress *p, double begin)
 {
     bwi_session *s = &f->session;
     bwi_piece piece = {.dataset = f->training, .epoch = p->epoch, .first = f->checkpoints.state.cursor.position};
-    unsigned state = bwi_float_begin();
+    bwi_float_begin(f->ctx);
     bw_status status = BW_OK;
     while (!f->stopped && find_batch(f, p->epoch, &piece)) {
         bwi_exec_set_seed(s->exec, f->options.seed, (uint64_t)s->training->optimizer.iterations);
@@ -180,9 +180,9 @@ static bw_status run_steps(bwi_fitting *f, bw_progress *p, double begin)
         piece.first += piece.count;
         if (f->painter.file || f->options.on_step || f->every > 0) {
             uint64_t part = bwi_exec_begin_part(s->exec);
-            bwi_float_restore(state);
+            bwi_float_end(f->ctx);
             report_step(f, p, begin);
-            state = bwi_float_begin();
+            bwi_float_begin(f->ctx);
             bwi_exec_end_part(s->exec, BWI_PART_CALLBACKS, part);
         }
         if (f->ctx->ranks) {
@@ -197,7 +197,7 @@ static bw_status run_steps(bwi_fitting *f, bw_progress *p, double begin)
         end_step(f, p, piece.first);
     }
     bwi_exec_pause(s->exec, f->stopped);
-    bwi_float_restore(state);
+    bwi_float_end(f->ctx);
     return status;
 }
 

@@ -74,6 +74,7 @@ void bwi_optimizer_visit(const bwi_training *training, bwi_slot_visitor visit, v
 /* Sets the constants of an update whose gradient sums are multiplied by `scale`; then bwi_optimizer_update takes one part of a
  * variable through all of it. */
 void bwi_optimizer_begin(bwi_optimizer *optimizer, float scale);
+bwi_sink bwi_optimizer_sink(bwi_optimizer *optimizer); /* gives its updates their parts */
 void bwi_optimizer_update(void *optimizer, const bwi_variable *variable, int64_t first, int64_t count, const void *gradient);
 
 /* Updates of variables as a whole (whole.c). */

@@ -161,6 +161,7 @@ static bw_status open_exec(bwi_session *s, const bw_dataset *dataset, const bwi_
         s->whole = bwi_allocate(s->training->ctx, whole, 1);
         status = s->whole ? BW_OK : BW_RESOURCE_EXHAUSTED;
     }
+    s->sink = bwi_optimizer_sink(&s->training->optimizer);
     s->moderate = status == BW_OK && options->train && bwi_training_is_moderate(s->training);
     if (status == BW_OK) {
         bwi_exec_set_data_budget(s->exec, data.budget);

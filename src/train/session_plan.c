@@ -192,9 +192,7 @@ static size_t graph_bytes(const bwi_graph *graph)
     size_t bytes = 0;
     for (int n = 0; n < graph->count; n++) {
         const bw_node *node = graph->nodes[n];
-        bytes += bwi_allocation_bytes(sizeof *node) + bwi_allocation_bytes(node->attribute_bytes) +
-                 bwi_allocation_bytes((size_t)node->inputs * sizeof(bw_node *)) +
-                 bwi_allocation_bytes((size_t)node->variables * sizeof(bwi_variable *));
+        bytes += bwi_allocation_bytes(bwi_node_bytes(node->inputs, node->variables, node->attribute_bytes));
     }
     return 2 * bytes;
 }

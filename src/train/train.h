@@ -277,6 +277,7 @@ typedef struct bwi_session {
     bool rates;                      /* the learning rate is logged */
     bool noise;                      /* the noise scale is logged */
     bool penalized;                  /* a variable has a regularizer */
+    bwi_sink sink;                   /* the optimizer's; made once, since a copy waits for what has just been stored */
     bool moderate;                   /* weights and slots were far from a float's limits when this session was opened */
     bool summed;                     /* all losses are sums, so gradients are not divided */
     bool balanced;                   /* losses that are not divided by the number of samples have their divisor in their nodes */

@@ -17,6 +17,10 @@ bad 'data.h:2: only data uses bwi_table' src/data/data.h '' 'extern const int bw
 bad 'data.h:1: only data uses bwi_name' src/data/data.h 'extern const char *bwi_name;'
 bad 'data.h:1: only data uses bwi_row' src/data/data.h 'static inline size_t bwi_row(void)' '{' '}'
 
+good src/data/internal.h 'typedef struct bwi_one {' '} bwi_one;' 'typedef struct bwi_two {' '} bwi_two;'
+bad 'data.h:4: bwi_one is a type of src/data/data.h, too' src/data/data.h 'typedef struct bwi_one {' '} bwi_one;' \
+    'typedef struct bwi_other {' '} bwi_one;'
+
 echo 'bwi_rows_open  tests' >"$work/tools/headers.txt"
 good src/data/data.h 'bw_status bwi_rows_open(void);'
 bad 'headers.txt: no header of a module declares bwi_rows_open' src/data/data.h ''

@@ -229,7 +229,7 @@ static void *run(void *argument)
 {
     bwi_prefetcher *prefetcher = argument;
     stopping = &prefetcher->stop;
-    bwi_float_begin();
+    (void)bwi_float_set();
     pthread_mutex_lock(&prefetcher->mutex);
     int self = prefetcher->begun++;
     while (!atomic_load_explicit(&prefetcher->stop, memory_order_relaxed)) {

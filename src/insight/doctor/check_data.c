@@ -89,7 +89,7 @@ enum { LARGE = 16, PIXELS = 32 };
 static const double small = 0.01;
 
 /* The size of a feature as the first trained layer sees it. */
-static double size_of(const bwi_feature_facts *feature, const bwi_entry *entry)
+static double size_of(const bwi_feature_facts *feature, const bwi_treatment *entry)
 {
     return hypot(entry->scale * bwi_feature_mean(feature) + entry->offset, entry->scale * bwi_feature_deviation(feature));
 }
@@ -122,7 +122,7 @@ bool bwi_check_unscaled_inputs(const bwi_doctor *d, bwi_finding *found)
 {
     for (int f = 0; f < d->data.fields; f++) {
         const bwi_field_facts *field = &d->data.field[f];
-        bwi_entry entry = bwi_model_entry(d->model, field->name);
+        bwi_treatment entry = bwi_model_treatment(d->model, field->name);
         if (field->role != BWI_ROLE_INPUT || entry.indices || entry.normalised || field->all.count == 0) {
             continue;
         }
@@ -249,7 +249,7 @@ static bool compare_parts(const bwi_doctor *d, bwi_finding *found)
 }
 
 /* A model that scales its input by itself expects it unscaled. */
-static bool compare_scale(const bwi_doctor *d, const bwi_field_facts *field, const bwi_entry *entry, bwi_finding *found)
+static bool compare_scale(const bwi_doctor *d, const bwi_field_facts *field, const bwi_treatment *entry, bwi_finding *found)
 {
     double range = fmax(fabs((double)field->all.least), fabs((double)field->all.most));
     if (entry->scale >= 0.1 || entry->normalised || range <= 0 || range * fabs(entry->scale) > 0.05) {
@@ -263,7 +263,7 @@ static bool compare_scale(const bwi_doctor *d, const bwi_field_facts *field, con
 }
 
 /* A Normalization layer knows the mean and the variance of the data that it was fitted to. */
-static bool compare_fitted(const bwi_doctor *d, const bwi_field_facts *field, const bwi_entry *entry, bwi_finding *found)
+static bool compare_fitted(const bwi_doctor *d, const bwi_field_facts *field, const bwi_treatment *entry, bwi_finding *found)
 {
     const bwi_variable *mean = entry->normalization->variable[0], *variance = entry->normalization->variable[1];
     int64_t count = bwi_shape_count(&mean->shape);
@@ -303,7 +303,7 @@ bool bwi_check_inconsistent_preprocessing(const bwi_doctor *d, bwi_finding *foun
 {
     for (int f = 0; f < d->data.fields; f++) {
         const bwi_field_facts *field = &d->data.field[f];
-        bwi_entry entry = bwi_model_entry(d->model, field->name);
+        bwi_treatment entry = bwi_model_treatment(d->model, field->name);
         if (field->role != BWI_ROLE_INPUT || entry.indices || field->all.count == 0) {
             continue;
         }

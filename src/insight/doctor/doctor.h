@@ -100,14 +100,14 @@ const bwi_field_facts *bwi_data_facts_find(const bwi_data_facts *facts, bwi_role
 /* ---- The model (model_facts.c) ---- */
 
 /* What the model does to an input before anything is trained: x becomes scale * x + offset. */
-typedef struct bwi_entry {
+typedef struct bwi_treatment {
     double scale, offset;
     bool normalised;              /* a layer brings it to a common scale, whatever it was */
     const bw_node *normalization; /* that layer, if it was fitted to data */
     bool indices;                 /* it chooses rows of a table */
-} bwi_entry;
+} bwi_treatment;
 
-bwi_entry bwi_model_entry(const bw_model *model, const char *field);
+bwi_treatment bwi_model_treatment(const bw_model *model, const char *field);
 
 /* The activation that makes an output. */
 typedef enum bwi_ending { BWI_ENDS_LINEAR, BWI_ENDS_SOFTMAX, BWI_ENDS_SIGMOID, BWI_ENDS_TANH, BWI_ENDS_RELU } bwi_ending;

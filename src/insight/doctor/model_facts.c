@@ -61,7 +61,7 @@ static bool is_one_of(const bwi_op *op, const bwi_op *const *list)
 }
 
 /* Follows an input over layers that only arrange or scale it, up to the first one that does more. */
-bwi_entry bwi_model_entry(const bw_model *model, const char *field)
+bwi_treatment bwi_model_treatment(const bw_model *model, const char *field)
 {
     static const bwi_op *const normalising[] = {
         &bwi_op_normalization,   &bwi_op_channel_map, &bwi_op_batchnorm,    &bwi_op_batchnorm_frozen,
@@ -71,7 +71,7 @@ bwi_entry bwi_model_entry(const bw_model *model, const char *field)
         &bwi_op_alpha_dropout,   &bwi_op_gaussian_dropout, &bwi_op_pad2d,          &bwi_op_upsample2d,
         &bwi_op_permute,         &bwi_op_avgpool2d,        &bwi_op_maxpool2d,      &bwi_op_random_view,
         &bwi_op_random_contrast, &bwi_op_random_color,     &bwi_op_resample,       NULL};
-    bwi_entry entry = {.scale = 1};
+    bwi_treatment entry = {.scale = 1};
     const bw_node *node = input_of(model, field);
     for (node = node ? user_of(model, node) : NULL; node; node = user_of(model, node)) {
         if (node->op == &bwi_op_scale) {

@@ -240,7 +240,10 @@ static void test_float_state(void **state)
 {
     (void)state;
     volatile float small = FLT_MIN;
-    unsigned outer = bwi_float_begin(), inner = bwi_float_begin();
+    bw_context *ctx = bw_open(NULL);
+    assert_non_null(ctx);
+    unsigned outer = bwi_float_set();
+    unsigned inner = bwi_float_set();
 #ifdef __SSE__
     assert_true(small * 0.5f == 0);
 #endif
@@ -250,6 +253,15 @@ static void test_float_state(void **state)
 #endif
     bwi_float_restore(outer);
     assert_true(small * 0.5f > 0);
+    bwi_float_begin(ctx);
+    bwi_float_begin(ctx);
+    bwi_float_end(ctx);
+#ifdef __SSE__
+    assert_true(small * 0.5f == 0); /* only the outermost end gives the state back */
+#endif
+    bwi_float_end(ctx);
+    assert_true(small * 0.5f > 0);
+    bw_close(ctx);
 }
 
 static void test_refused_threads(void **state)
