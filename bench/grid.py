@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """tune against a full grid of batch sizes and learning rates, on 5,000 rows of MNIST, the digits, two tables that are made here, and others.
 
-    bench/grid.py build/batchwise mnist_5k.csv.gz [--table NAME FILE MODEL EPOCHS]... [--tune-only FILE | --grid FILE] [--seeds 3] [--only NAME...]
+    bench/grid.py build/batchwise mnist_5k.csv.gz [--table NAME FILE MODEL EPOCHS]... [--tune-only FILE | --grid FILE] [--cells FILE] [--seeds 3] [--only NAME...]
 
 The CSV file has a row of 784 pixels for each image, and its digit last; other tables have their class last, and are standardised. For each
 problem every cell of the grid is trained with each seed, and the steps until the validation accuracy first reaches the target are found
 from the history, between epochs by interpolation. The target is 98 percent of the best accuracy that any cell reaches with that seed,
 which also decides which samples are for validation. Time is steps times the time of a step that tune measured for that
 batch size, so that a busy machine disturbs only tune. The grid takes minutes; --tune-only writes tune's results to a file, for a
-quiet moment, and --grid reads them from there.
+quiet moment, and --grid reads them from there. --cells keeps the runs of the grid in a file, for another tune on the same grid.
 """
 import argparse
 import json
@@ -98,6 +98,7 @@ def main():
     parser.add_argument("mnist")
     parser.add_argument("--tune-only")
     parser.add_argument("--grid")
+    parser.add_argument("--cells")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--budget", default="10s")
     parser.add_argument("--table", nargs=4, action="append", default=[], metavar=("NAME", "FILE", "MODEL", "EPOCHS"))
@@ -123,8 +124,14 @@ def main():
 def report(given, name, options, epochs, tuned):
     seeds = range(1, given.seeds + 1)
     step = {row["batch"]: row["step_us"] * 1e-6 for row in tuned["curve"]}
-    cells = {(b, r): [accuracies(given.command, options, epochs, b, "adam(lr=%g)" % r, seed) for seed in seeds]
-             for b in BATCHES for r in RATES if b in step}
+    kept = json.load(open(given.cells)) if given.cells and os.path.exists(given.cells) else {}
+    if name not in kept:
+        kept[name] = [[b, r, [accuracies(given.command, options, epochs, b, "adam(lr=%g)" % r, seed) for seed in seeds]]
+                      for b in BATCHES for r in RATES]
+        if given.cells:
+            with open(given.cells, "w") as out:
+                json.dump(kept, out)
+    cells = {(b, r): runs for b, r, runs in kept[name] if b in step}
     targets = [0.98 * max(max(runs[k][0], default=0) for runs in cells.values()) for k in range(given.seeds)]
     times = {cell: mean_steps(targets, runs) * step[cell[0]] for cell, runs in cells.items()}
     best = min(times, key=times.get)

@@ -22,13 +22,15 @@ int bwi_exec_parts(const bwi_plan *plan);
 
 /* Which steps are timed (ledger.c). An interval is a run of steps that are all timed, or all not. */
 typedef struct bwi_timing {
-    bool warm;      /* the first steps have passed */
-    bool timed;     /* the present interval is */
-    int64_t begun;  /* its steps so far, the present one among them; 0: training pauses */
-    int64_t length; /* of the present interval: this many steps begin before another is chosen */
-    int64_t left;   /* steps that are not to be timed before the next that is */
-    uint64_t begin; /* ticks at its beginning */
-    int64_t traced; /* steps that are to be traced */
+    bool warm;       /* the first steps have passed */
+    bool timed;      /* the present interval is */
+    int64_t begun;   /* its steps so far, the present one among them; 0: training pauses */
+    int64_t length;  /* of the present interval: this many steps begin before another is chosen */
+    int64_t left;    /* steps that are not to be timed before the next that is */
+    uint64_t begin;  /* ticks at its beginning */
+    uint64_t epoch;  /* and at that of the epoch */
+    int64_t skipped; /* epochs that are left out before the next that is not, the present one among them */
+    int64_t traced;  /* steps that are to be traced */
     uint64_t random;
     bwi_timing_sums sums;
 } bwi_timing;

@@ -2,7 +2,8 @@
  * Decides which steps are timed, and what their parts are. Reading the clock twice for each part takes longer than the whole step
  * of a small model, so steps are sampled: after each timed step the next one is drawn at random, at a mean distance at which the
  * readings cost a share of COST of the run. A step that is not timed costs one comparison. The first steps are left out, since they
- * meet cold caches and fresh pages.
+ * meet cold caches and fresh pages. The time between epochs is no step's, so the clock is also read where one begins and ends;
+ * of epochs that are too short for that, most are left out, drawn at random likewise.
  */
 #include "exec/internal.h"
 
@@ -13,7 +14,8 @@ enum {
     MOST_APART = 1 << 13,
     MOST_EVENTS = 1 << 15, /* of one worker in a trace */
     READING = 30,          /* ticks to add a part to the ledger, besides those to read the clock */
-    STEP_TICKS = 400       /* ticks to begin and end a timed step */
+    STEP_TICKS = 400,      /* ticks to begin and end a timed step */
+    EPOCH_TICKS = 150      /* ticks to begin and end an epoch, besides those to read the clock */
 };
 
 int bwi_exec_part(const bw_node *lowered, bwi_pass pass)
@@ -54,6 +56,14 @@ void bwi_exec_share(bwi_exec *exec, int workers, bwi_work work, void *user)
     }
 }
 
+/* A random number around `mean`. */
+static int64_t draw(bwi_timing *t, double mean)
+{
+    int64_t most = mean < MOST_APART ? (int64_t)mean : MOST_APART;
+    t->random = t->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return most / 2 + (most > 0 ? (int64_t)((t->random >> 33) % (uint64_t)(most + 1)) : 0);
+}
+
 /* How many steps pass before the next timed one: enough of them that timing costs a share of COST of all. */
 static int64_t distance(bwi_exec *exec)
 {
@@ -69,10 +79,7 @@ static int64_t distance(bwi_exec *exec)
     }
     double cost = (double)calls / (double)s->timed_steps * (double)(2 * exec->times.clock + READING) + STEP_TICKS;
     double step = (double)s->ticks / (double)s->steps;
-    double mean = cost / (COST * (step > 1 ? step : 1));
-    int64_t most = mean < MOST_APART ? (int64_t)mean : MOST_APART;
-    t->random = t->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return most / 2 + (most > 0 ? (int64_t)((t->random >> 33) % (uint64_t)(most + 1)) : 0);
+    return draw(t, cost / (COST * (step > 1 ? step : 1)));
 }
 
 static void end_interval(bwi_exec *exec, int64_t steps, uint64_t now)
@@ -110,20 +117,28 @@ void bwi_exec_step(bwi_exec *exec)
     if (++t->begun < t->length) {
         return;
     }
-    uint64_t now = bwi_ticks();
     if (t->length > 0) {
-        end_interval(exec, t->begun - 1, now);
-    } else if (!t->warm && t->left == 0) {
-        t->left = WARM_UP;
+        end_interval(exec, t->begun - 1, bwi_ticks());
+        begin_interval(exec);
+    } else if (t->skipped > 0) {
+        t->length = INT64_MAX;
+    } else {
+        t->left = !t->warm && t->left == 0 ? WARM_UP : t->left;
+        begin_interval(exec);
+        t->epoch = t->begin;
     }
-    begin_interval(exec);
 }
 
 void bwi_exec_pause(bwi_exec *exec, bool made)
 {
     bwi_timing *t = &exec->timing;
-    if (t->length > 0) {
-        end_interval(exec, t->begun - !made, bwi_ticks());
+    if (t->skipped > 0) {
+        t->skipped--;
+    } else if (t->length > 0) {
+        uint64_t now = bwi_ticks();
+        end_interval(exec, t->begun - !made, now);
+        double cost = (double)(2 * exec->times.clock + EPOCH_TICKS), lasted = (double)(now - t->epoch);
+        t->skipped = t->warm && !exec->times.records ? draw(t, cost / (COST * (lasted > 1 ? lasted : 1))) : 0;
     }
     t->begun = t->length = 0;
 }

@@ -1,16 +1,17 @@
 /*
  * A learning rate and the averages of an optimizer for another batch size. SGD's rate follows the noise, lr(B) = lr_max / (1 + S /
  * B), which is linear far below the noise scale S; an optimizer that divides by the size of its gradients has a rate that grows
- * with the root of the batch. An average must reach back over the same number of samples, so beta' = beta^(B' / B). A momentum that
- * is not an average but a sum (v = m v - lr g) also makes steps longer, by 1 / (1 - m), for which the rate makes up.
+ * with the root of the batch. An average of sizes, or of weights, must reach back over the same number of samples, so beta' =
+ * beta^(B' / B). An average of directions (beta_1, momentum) stays as it is: with fewer steps in it, larger batches needed up to
+ * twice the steps (bench/RESULTS.md).
  */
 #include "insight/tune/tune.h"
 
 #include <math.h>
 #include <string.h>
 
-/* The arguments that are averages, by Keras's names; those of SGD and RMSprop called momentum are sums. */
-static const char *const averages[] = {"beta_1", "beta_2", "rho", "momentum", "ema_momentum"};
+/* The arguments that are averages of sizes or of weights, by Keras's names. */
+static const char *const averages[] = {"beta_2", "rho", "ema_momentum"};
 
 bool bwi_rescale_by_root(const bwi_optimizer *o)
 {
@@ -32,22 +33,11 @@ static double adapted(double average, int64_t reference, int64_t batch)
     return pow(average, (double)batch / (double)reference);
 }
 
-/* How much longer a step becomes because a sum of gradients reaches back over another number of steps. */
-static double lengthening(const bwi_optimizer *o, int64_t reference, int64_t batch)
-{
-    for (int k = 0; k < o->row->argument_count; k++) {
-        if (strcmp(o->row->arguments[k].name, "momentum") == 0 && o->values[k].number < 1) {
-            return (1 - o->values[k].number) / (1 - adapted(o->values[k].number, reference, batch));
-        }
-    }
-    return 1;
-}
-
 double bwi_rescale_rate(const bwi_optimizer *o, double rate, int64_t reference, int64_t batch, double scale)
 {
     double ratio = (double)batch / (double)reference;
     double factor = bwi_rescale_by_root(o) ? sqrt(ratio) : 1 / bwi_tune_steps(scale, batch, reference);
-    return rate * factor / lengthening(o, reference, batch);
+    return rate * factor;
 }
 
 double bwi_rescale_round(double number, int digits)

@@ -18,12 +18,16 @@ typedef struct climb {
     int done;
 } climb;
 
-static bool is_better(const bwi_trial *a, const bwi_trial *b)
+/* Near the rate at which a training diverges a lucky one is the quickest, and the next does not arrive: a larger rate must save a
+ * tenth of the samples to the target. */
+static bool is_better(const bwi_trial *a, double rate, const bwi_trial *b)
 {
+    static const double WORTH = 0.9;
     if (a->reached != b->reached) {
         return a->reached;
     }
-    return a->reached ? a->samples < b->samples : a->loss < b->loss;
+    double most = (rate > b->rate ? WORTH : 1) * (double)b->samples;
+    return a->reached ? (double)a->samples < most : a->loss < b->loss;
 }
 
 static void record(bw_tuning *made, const bwi_trial *t, double rate)
@@ -45,7 +49,7 @@ static bw_status try_rate(bwi_tuner *tuner, climb *c, double rate, bool *better)
         return status;
     }
     record(tuner->made, &t, t.rate);
-    *better = c->done == 0 || is_better(&t, &c->best);
+    *better = c->done == 0 || is_better(&t, t.rate, &c->best);
     if (*better) {
         c->best = t;
     }
