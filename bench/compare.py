@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""bench/compare.py BEFORE AFTER [--rounds N] [--workload W,...]: two builds of the command, one after the other in every round.
+"""bench/compare.py BEFORE AFTER [--rounds N] [--workload W,...] [--epochs N]: two builds of the command, in turn in every round.
 
 Machines change their speed for minutes at a time, so that a figure of one run says little beside that of another. Here each
 round times both builds in turn, the order alternating, and what is printed is the median of the rounds' ratios (time per
@@ -26,6 +26,7 @@ def main():
     parser.add_argument("after")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--workload", default=WORKLOADS)
+    parser.add_argument("--epochs", type=int, default=200, help="of the smallest workloads")
     options = parser.parse_args()
     print(f"{'workload':<16}{'before us':>12}{'after us':>12}{'ratio':>8}{'quartiles':>16}")
     for workload in options.workload.split(","):
@@ -34,7 +35,7 @@ def main():
         for i in range(options.rounds):
             pair = [(options.before, before), (options.after, after)]
             for command, times in pair if i % 2 == 0 else reversed(pair):
-                times.append(step_us(command, workload, 200 if small else 1))
+                times.append(step_us(command, workload, options.epochs if small else 1))
         ratios = [a / b for a, b in zip(after, before)]
         low, middle, high = statistics.quantiles(ratios, n=4) if len(ratios) > 1 else ratios * 3
         print(f"{workload:<16}{statistics.median(before):>12.2f}{statistics.median(after):>12.2f}{middle:>8.3f}"
