@@ -72,7 +72,9 @@ while [ "$done" -lt "$kills" ]; do
         "$BATCHWISE" train --model "$net" --data "$digits" $options --quiet --run killed --resume \
             --checkpoint-every "$every" --workers $((done % 3 + 1)) >out 2>err &
         process=$!
-        until [ -s killed/run.lock ] && newest killed && [ "$step" -ge "$target" ] || ! kill -0 "$process" 2>/dev/null; do :; done
+        until [ -s killed/run.lock ] && newest killed && [ "$step" -ge "$target" ] || ! kill -0 "$process" 2>/dev/null; do
+            sleep 0.002
+        done
         sleep "$(printf '0.%06d' $((RANDOM / 2)))"
         kill -KILL "$process" 2>/dev/null || :
         code=0
