@@ -55,7 +55,8 @@ static void fix_constant(const bwi_doctor *d, bwi_finding *found, const bwi_fiel
         bwi_fix(found, "", "--ignore '%.100s'", name);
         bwi_print(found->code, sizeof found->code, "options.ignore = \"%.100s\"; /* of bw_read_options */", name);
     } else {
-        bwi_fix(found, "", "remove the %s from the data", field->ndim == 1 ? "column" : "channel");
+        bwi_fix(found, "", "remove the %s from the data%s", field->ndim == 1 ? "column" : "channel",
+                field->ndim == 1 && !category ? "; of a CSV file without a header by --ignore and its number" : "");
     }
 }
 
