@@ -190,6 +190,7 @@ static bw_status bind_instruction(binder *b, const bwi_instruction *i, int size,
     bound->instruction = i;
     bound->part = bwi_exec_part(i->node, i->pass);
     bound->adds = adds_to_lane(i->pass);
+    bound->late = i->pass == BWI_PASS_BACKWARD_WEIGHTS && (i->node->op->flags & BWI_OP_ADDS_LATE);
     bound->run = function_of(i, b->program->program.training);
     find_sums(b, i, bound);
     fill_call(b, i, size, &bound->call);

@@ -52,6 +52,7 @@ typedef struct bwi_bound {
     int part;
     bool opens; /* the first in its program to read what its node's prologue makes, which runs with this call */
     bool adds;  /* to the tile's lane: gradients or sums */
+    bool late;  /* it waits for its turn itself */
 } bwi_bound;
 
 typedef struct bwi_bound_phase {

@@ -88,9 +88,10 @@ static bw_status run_timed(bwi_exec *exec, const bwi_bound *list, int count, con
     uint64_t begin = bwi_ticks(), waited = bwi_waited;
     bw_status status = BW_OK;
     for (const bwi_bound *b = list; b < list + count && status == BW_OK; b++) {
+        uint64_t turns = exec->workers[worker].waited;
         status = run_bound(exec, b, tile, k);
-        uint64_t end = bwi_ticks();
-        bwi_ledger_add(exec->ledger, worker, b->part, begin, end);
+        uint64_t end = bwi_ticks(), idle = exec->workers[worker].waited - turns; /* is counted already */
+        bwi_ledger_add(exec->ledger, worker, b->part, begin + idle, end);
         if (bwi_waited != waited) {
             bwi_ledger_move(exec->ledger, worker, b->part, data, bwi_waited - waited);
             waited = bwi_waited;
@@ -112,6 +113,24 @@ static bw_status run_list(bwi_exec *exec, const bwi_bound *list, int count, cons
     return status;
 }
 
+/* A tile's turn to add to its lane with one instruction. */
+typedef struct turn {
+    bwi_exec *exec;
+    int worker, lane, instruction;
+    int64_t tile;
+    bool come, lost;
+} turn;
+
+static bool may_add(void *of)
+{
+    turn *t = of;
+    if (!t->come && !t->lost) {
+        t->come = bwi_turn_wait(t->exec, t->worker, t->lane, t->instruction, t->tile);
+        t->lost = !t->come;
+    }
+    return t->come;
+}
+
 /* What tiles of one lane add to it they add in their order, though several workers take them through the model: the bits are those
  * of one worker. If another worker fails, the tile is left unfinished. */
 static bw_status run_by_turns(bwi_exec *exec, const bwi_bound *list, int from, int to, const bwi_tile *tile, int worker, int lane,
@@ -124,10 +143,17 @@ static bw_status run_by_turns(bwi_exec *exec, const bwi_bound *list, int from, i
         }
         status = run_list(exec, list + from, n - from, tile, worker, k);
         if (status == BW_OK && n < to) {
-            if (!bwi_turn_wait(exec, worker, lane, n, k)) {
+            turn own = {exec, worker, lane, n, k, false, false};
+            bwi_tile late = *tile;
+            late.may_add = may_add;
+            late.turn = &own;
+            if (!list[n].late && !may_add(&own)) {
                 return BW_OK;
             }
-            status = run_list(exec, list + n, 1, tile, worker, k);
+            status = run_list(exec, list + n, 1, &late, worker, k);
+            if (status == BW_OK && !may_add(&own)) {
+                return BW_OK;
+            }
             bwi_turn_pass(exec, lane, n++);
         }
     }

@@ -198,7 +198,16 @@ struct bwi_tile {
     bw_status (*gather)(const bwi_tile *tile, const bwi_call *input);
     void *user;
     char *error; /* where a pass that fails leaves a message of at most BWI_ERROR_TEXT bytes; each worker has its own */
+    bool (*may_add)(void *turn); /* waits until the lane's tiles before have added; NULL: they have */
+    void *turn;
 };
+
+/* What an op with BWI_OP_ADDS_LATE asks, once or more often, before it adds. What it computes before, workers compute at the same
+ * time. If the answer is no, another worker has failed, and nothing must be added. */
+static inline bool bwi_tile_may_add(const bwi_tile *tile)
+{
+    return !tile->may_add || tile->may_add(tile->turn);
+}
 
 static inline void *bwi_call_gradient(const bwi_call *call, const bwi_tile *tile, int variable)
 {
@@ -261,6 +270,7 @@ enum {
     BWI_OP_WHOLE_BATCH = 1 << 5,        /* its forward in training needs statistics of the whole batch */
     BWI_OP_NO_GRADIENT = 1 << 6,        /* nothing flows back through it */
     BWI_OP_INFERENCE_PROLOGUE = 1 << 7, /* its prologue is needed for inference, too */
+    BWI_OP_ADDS_LATE = 1 << 8,          /* backward_weights asks bwi_tile_may_add before it touches the lane */
     BWI_OP_TRAINING_ONLY = 1 << 8       /* in inference dst is src */
 };
 

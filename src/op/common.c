@@ -43,7 +43,7 @@ void bwi_call_add_gradient(const bwi_call *call, const bwi_tile *tile, int varia
 void bwi_call_add_floats(const bwi_call *call, const bwi_tile *tile, int variable, const void *gradient)
 {
     int64_t count = call->node->variable[variable]->count;
-    if (call->gradient[variable] == SIZE_MAX) {
+    if (call->gradient[variable] == SIZE_MAX || !bwi_tile_may_add(tile)) {
         return;
     }
     if (bwi_call_accumulates(call, tile, variable)) {

@@ -165,7 +165,9 @@ static void add_squares(const bwi_call *call, const bwi_tile *tile)
 static bw_status backward_weights(const bwi_call *call, const bwi_tile *tile)
 {
     if (bwi_conv_op_facts_of(call)->squares) {
-        add_squares(call, tile);
+        if (bwi_tile_may_add(tile)) {
+            add_squares(call, tile);
+        }
         return BW_OK;
     }
     bw_status status = bwi_conv_op_run(call, tile);
@@ -189,6 +191,7 @@ static const bwi_op_kernels kernels = {
     .blocks = blocks, .release = bwi_conv_op_release, .bind = bind, .unbind = bwi_conv_op_unbind, .prologue = bwi_conv_op_prologue};
 
 const bwi_op bwi_op_conv2d = {.name = "conv2d",
+                              .flags = BWI_OP_ADDS_LATE,
                               .weights_reads = BWI_READS_SRC,
                               .layout = BWI_LAYOUT_PREPARED,
                               .shape = shape,
@@ -201,6 +204,7 @@ const bwi_op bwi_op_conv2d = {.name = "conv2d",
                               .kernels = &kernels};
 
 const bwi_op bwi_op_conv3d = {.name = "conv3d",
+                              .flags = BWI_OP_ADDS_LATE,
                               .weights_reads = BWI_READS_SRC,
                               .layout = BWI_LAYOUT_PREPARED,
                               .shape = shape,

@@ -178,7 +178,9 @@ static void add_squares(const bwi_call *call, const bwi_tile *tile)
 static bw_status backward_weights(const bwi_call *call, const bwi_tile *tile)
 {
     if (bwi_conv_op_facts_of(call)->squares) {
-        add_squares(call, tile);
+        if (bwi_tile_may_add(tile)) {
+            add_squares(call, tile);
+        }
         return BW_OK;
     }
     bw_status status = bwi_conv_op_run(call, tile);
@@ -198,7 +200,7 @@ static const bwi_op_kernels kernels = {
     .blocks = blocks, .release = bwi_conv_op_release, .bind = bind, .unbind = bwi_conv_op_unbind, .prologue = bwi_conv_op_prologue};
 
 const bwi_op bwi_op_conv2d_transpose = {.name = "conv2d_transpose",
-                                        .flags = BWI_OP_INFERENCE_PROLOGUE,
+                                        .flags = BWI_OP_INFERENCE_PROLOGUE | BWI_OP_ADDS_LATE,
                                         .weights_reads = BWI_READS_SRC,
                                         .layout = BWI_LAYOUT_PREPARED,
                                         .shape = shape,
@@ -211,7 +213,7 @@ const bwi_op bwi_op_conv2d_transpose = {.name = "conv2d_transpose",
                                         .kernels = &kernels};
 
 const bwi_op bwi_op_conv3d_transpose = {.name = "conv3d_transpose",
-                                        .flags = BWI_OP_INFERENCE_PROLOGUE,
+                                        .flags = BWI_OP_INFERENCE_PROLOGUE | BWI_OP_ADDS_LATE,
                                         .weights_reads = BWI_READS_SRC,
                                         .layout = BWI_LAYOUT_PREPARED,
                                         .shape = shape,

@@ -236,8 +236,8 @@ bool bwi_conv_pool_fusion(const bw_node *convolution, const bwi_op *fused)
 
 static const bwi_op_kernels kernels = {.blocks = blocks, .prologue = prologue};
 
-#define COMMON                                                                                                 \
-    .flags = BWI_OP_INFERENCE_PROLOGUE, .layout = BWI_LAYOUT_PREPARED, .prepare = prepare, .forward = forward, \
+#define COMMON                                                                                                                    \
+    .flags = BWI_OP_INFERENCE_PROLOGUE | BWI_OP_ADDS_LATE, .layout = BWI_LAYOUT_PREPARED, .prepare = prepare, .forward = forward, \
     .backward = backward, .backward_weights = backward_weights, .flops = flops, .kernels = &kernels
 #define POOLED COMMON, .shape = shape, .backward_reads = BWI_READS_WORKSPACE, .weights_reads = BWI_READS_SRC | BWI_READS_WORKSPACE
 
