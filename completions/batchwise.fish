@@ -56,7 +56,7 @@ zero_padding1d cropping1d upsampling1d repeat_vector identity upsampling2d activ
 dropout spatial_dropout1d spatial_dropout2d alpha_dropout gaussian_dropout stochastic_depth gaussian_noise batchnorm \
 layernorm groupnorm rmsnorm unitnorm normalization rescaling layer_scale add average subtract multiply maximum minimum \
 custom_scale concat dot simple_rnn lstm gru masking embedding \
-rnn simple_rnn_cell lstm_cell gru_cell resizing activity_regularization random_grayscale random_invert random_posterization solarization random_color_degeneration \
+rnn simple_rnn_cell stacked_rnn_cells lstm_cell gru_cell resizing activity_regularization random_grayscale random_invert random_posterization solarization random_color_degeneration \
 text_vectorization string_lookup integer_lookup hashing hashed_crossing discretization category_encoding \
 conv1d_transpose conv2d_transpose bidirectional time_distributed einsum_dense multi_head_attention group_query_attention \
 conv3d conv3d_transpose maxpool3d avgpool3d global_maxpool3d global_avgpool3d zero_padding3d cropping3d \

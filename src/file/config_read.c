@@ -143,6 +143,19 @@ static bw_status add_inner(const bwi_keras *k, const char *key, const bwi_json *
     return status;
 }
 
+/* The cells of a stack. */
+static bw_status add_cells(const bwi_keras *k, const bwi_json *cells, bwi_text *text)
+{
+    bw_status status = BW_OK;
+    for (int i = 0; i < bwi_json_count(cells) && status == BW_OK; i++) {
+        text->length--; /* drops the closing parenthesis */
+        bwi_text_add(text, "%s", text->bytes[text->length - 1] == '(' ? "" : ",");
+        status = bwi_keras_layer_text(k, bwi_json_at(cells, i), false, text);
+        bwi_text_add(text, ")");
+    }
+    return status;
+}
+
 /* The layer's own arguments; null is a merge mode of its own. */
 static bw_status add_wrapper(const bwi_keras *k, const bwi_layer_row *row, const bwi_json *config, bwi_text *text)
 {
@@ -153,6 +166,9 @@ static bw_status add_wrapper(const bwi_keras *k, const bwi_layer_row *row, const
     bw_status status = add_inner(k, "layer", bwi_json_get(config, "layer"), text);
     if (status == BW_OK) {
         status = add_inner(k, "cell", bwi_json_get(config, "cell"), text);
+    }
+    if (status == BW_OK) {
+        status = add_cells(k, bwi_json_get(config, "cells"), text);
     }
     if (status == BW_OK) {
         status = add_inner(k, "backward_layer", bwi_json_get(config, "backward_layer"), text);
@@ -173,7 +189,7 @@ static bool of_front(const char *key, const bwi_json *value)
 static bool of_wrapper(const char *key, const bwi_json *value)
 {
     return strcmp(key, "layer") == 0 || strcmp(key, "cell") == 0 || strcmp(key, "backward_layer") == 0 ||
-           strcmp(key, "merge_mode") == 0 || neutral(key, value);
+           strcmp(key, "cells") == 0 || strcmp(key, "merge_mode") == 0 || neutral(key, value);
 }
 
 /* Writes the layer as it would appear in an expression. */

@@ -58,6 +58,40 @@ static bool has_data_format(const bwi_layer_row *row)
     return false;
 }
 
+static bw_status put_config(bw_context *ctx, bwi_json_writer *w, const bwi_layer *layer, int variables);
+
+static bw_status put_object(bw_context *ctx, bwi_json_writer *w, const char *key, const bwi_layer *layer, int variables)
+{
+    bwi_json_begin(w, key, '{');
+    bwi_json_put_text(w, "module", "keras.layers");
+    bwi_json_put_text(w, "class_name", layer->row->class_name);
+    bw_status status = put_config(ctx, w, layer, variables);
+    bwi_json_put_null(w, "registered_name");
+    bwi_json_end(w);
+    return status;
+}
+
+/* The layers that a layer holds: one or two by their names, or a list of cells. */
+static bw_status put_inner(bw_context *ctx, bwi_json_writer *w, const bwi_layer *layer, int variables)
+{
+    bool cell = strcmp(layer->row->class_name, "RNN") == 0, stack = strcmp(layer->row->class_name, "StackedRNNCells") == 0;
+    const char *const keys[] = {cell ? "cell" : "layer", "backward_layer"};
+    bw_status status = BW_OK;
+    if (stack) {
+        bwi_json_begin(w, "cells", '[');
+    }
+    for (const bwi_layer *one = layer->inner[0]; stack && one && status == BW_OK; one = one->above) {
+        status = put_object(ctx, w, NULL, one, variables);
+    }
+    if (stack) {
+        bwi_json_end(w);
+    }
+    for (int i = 0; i < 2 && !stack && status == BW_OK; i++) {
+        status = layer->inner[i] ? put_object(ctx, w, keys[i], layer->inner[i], variables) : BW_OK;
+    }
+    return status;
+}
+
 /* `trainable` only matters for layers with variables, and not every layer of Keras accepts it. */
 static bw_status put_config(bw_context *ctx, bwi_json_writer *w, const bwi_layer *layer, int variables)
 {
@@ -71,18 +105,7 @@ static bw_status put_config(bw_context *ctx, bwi_json_writer *w, const bwi_layer
     bool whole = bwi_layer_front_kind(row) && strncmp(row->class_name, "Hash", 4) == 0 &&
                  bwi_front_settings_of(layer->front)->mode == BWI_MODE_INT;
     bwi_json_put_text(w, "dtype", whole ? "int64" : "float32");
-    for (int i = 0; i < 2 && status == BW_OK; i++) {
-        static const char *const keys[] = {"layer", "backward_layer"};
-        if (layer->inner[i]) {
-            bool cell = strcmp(row->class_name, "RNN") == 0;
-            bwi_json_begin(w, cell ? "cell" : keys[i], '{');
-            bwi_json_put_text(w, "module", "keras.layers");
-            bwi_json_put_text(w, "class_name", layer->inner[i]->row->class_name);
-            status = put_config(ctx, w, layer->inner[i], variables);
-            bwi_json_put_null(w, "registered_name");
-            bwi_json_end(w);
-        }
-    }
+    status = put_inner(ctx, w, layer, variables);
     for (int i = 0; i < row->argument_count && status == BW_OK; i++) {
         const bwi_argument *a = &row->arguments[i];
         bool skipped = is_private(row, a) || is_of_calls(a) || is_of_front(row, a) ||
@@ -199,11 +222,23 @@ static bool is_causal(const bwi_layer *layer)
     return false;
 }
 
+/* The states of a stack of cells are a list with a list for each cell that has two. */
 static void put_states(bwi_json_writer *w, const bwi_wiring *wiring, const int *operations, const bwi_use *use)
 {
+    const bwi_layer *cells = wiring->model->layers[use->layer].inner[0];
+    const bwi_layer *cell = cells && strcmp(cells->row->class_name, "StackedRNNCells") == 0 ? cells->inner[0] : NULL;
     bwi_json_begin(w, "initial_state", '[');
     for (int i = 1; i < use->inputs; i++) {
+        bool two = cell && bwi_layer_states(cell) == 2;
+        if (two) {
+            bwi_json_begin(w, NULL, '[');
+            put_tensor(w, NULL, wiring, operations, use, i++);
+        }
         put_tensor(w, NULL, wiring, operations, use, i);
+        if (two) {
+            bwi_json_end(w);
+        }
+        cell = cell ? cell->above : NULL;
     }
     bwi_json_end(w);
 }

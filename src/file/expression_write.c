@@ -269,19 +269,19 @@ static void put_arguments(writer *w, const bwi_layer *layer, bool *open)
     }
 }
 
-/* The layers within a layer; the first one by position. */
+/* The layers within a layer; the first one, or all of a stack, by position. The recursion is at most four deep: the layers in a
+ * Bidirectional, their stack, and its cells. */
 static void put_inner(writer *w, const bwi_layer *layer, bool *open)
 {
     for (int i = 0; i < 2; i++) {
-        const bwi_layer *inner = layer->inner[i];
-        bool inner_open = false;
-        if (!inner) {
-            continue;
+        for (const bwi_layer *inner = layer->inner[i]; inner; inner = inner->above) {
+            bool inner_open = false;
+            separate(&w->text, open);
+            bwi_text_add(&w->text, "%s%.*s", i ? "backward_layer=" : "", (int)strcspn(inner->row->names, " "), inner->row->names);
+            put_inner(w, inner, &inner_open);
+            put_arguments(w, inner, &inner_open);
+            bwi_text_add(&w->text, "%s", inner_open ? ")" : "");
         }
-        separate(&w->text, open);
-        bwi_text_add(&w->text, "%s%.*s", i ? "backward_layer=" : "", (int)strcspn(inner->row->names, " "), inner->row->names);
-        put_arguments(w, inner, &inner_open);
-        bwi_text_add(&w->text, "%s", inner_open ? ")" : "");
     }
 }
 

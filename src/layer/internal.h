@@ -34,7 +34,8 @@ extern const bwi_layer_row bwi_layer_random_flip, bwi_layer_random_translation, 
     bwi_layer_adaptive_avgpool3d, bwi_layer_adaptive_maxpool1d, bwi_layer_adaptive_maxpool2d, bwi_layer_adaptive_maxpool3d,
     bwi_layer_center_crop;
 extern const bwi_layer_row bwi_layer_simple_rnn, bwi_layer_lstm, bwi_layer_gru, bwi_layer_masking;
-extern const bwi_layer_row bwi_layer_rnn, bwi_layer_simple_rnn_cell, bwi_layer_lstm_cell, bwi_layer_gru_cell;
+extern const bwi_layer_row bwi_layer_rnn, bwi_layer_simple_rnn_cell, bwi_layer_lstm_cell, bwi_layer_gru_cell,
+    bwi_layer_stacked_rnn_cells;
 extern const bwi_layer_row bwi_layer_multi_head_attention, bwi_layer_group_query_attention, bwi_layer_attention,
     bwi_layer_additive_attention;
 extern const bwi_layer_row bwi_layer_bidirectional, bwi_layer_time_distributed, bwi_layer_einsum_dense;

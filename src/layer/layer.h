@@ -146,6 +146,7 @@ struct bwi_layer {
     int constraint_count;
     char activity[BWI_PENALTY_TEXT]; /* Keras's activity_regularizer: "l2(0.01)"; "": none */
     bwi_layer *inner[2];             /* the layers that it holds, which belong to the model: `layer`, `backward_layer` */
+    bwi_layer *above;                /* of a cell in a stack: the next one of the stack */
     bwi_layer *next;                 /* of an inner layer: the next one of the model */
     bwi_front *front;                /* of a layer for text or categories; it belongs to the model */
 };

@@ -267,13 +267,14 @@ static bwi_term in_keras_order(const bwi_layer_row *row, const bwi_term *term, c
     return named;
 }
 
-/* Reads a layer within another one: the first by position, or one by name. Recursion is safe, because the parser bounds the
- * depth. */
+/* Reads a layer within another one: the first by position, all those of a stack of cells, or one by name. Recursion is safe,
+ * because the parser bounds the depth. */
 static bw_status read_inner(bw_model *model, bwi_layer *layer, const bwi_term *item, int position, bool *taken)
 {
     bool second = labelled(item, "backward_layer") && strcmp(layer->row->class_name, "Bidirectional") == 0;
+    bool stack = layer->row == &bwi_layer_stacked_rnn_cells;
     *taken = (layer->row->flags & BWI_LAYER_WRAPS) &&
-             (second || labelled(item, "layer") || labelled(item, "cell") || (!item->label && position == 0));
+             (second || labelled(item, "layer") || labelled(item, "cell") || (!item->label && (position == 0 || stack)));
     if (!*taken) {
         return BW_OK;
     }
@@ -291,7 +292,11 @@ static bw_status read_inner(bw_model *model, bwi_layer *layer, const bwi_term *i
     }
     inner->next = model->inner;
     model->inner = inner;
-    layer->inner[second] = inner;
+    bwi_layer **to = &layer->inner[second];
+    while (stack && *to) {
+        to = &(*to)->above;
+    }
+    *to = inner;
     return BW_OK;
 }
 

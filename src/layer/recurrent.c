@@ -3,7 +3,8 @@
  * The variables are Keras's: kernel (in, gates * units), recurrent_kernel (units, gates * units) and a bias, which is the dense
  * node's, except in a GRU that resets after the product: there it is (2, gates * units) and the recurrent node's.
  *
- * An RNN has a cell, which has the arguments of one of these layers that concern a step, and becomes that layer.
+ * An RNN has a cell, which has the arguments of one of these layers that concern a step, and becomes that layer; a stack of cells
+ * becomes several layers.
  *
  * One mask drops the same inputs of a sample at every step, another one the same states, each for all gates.
  *
@@ -271,42 +272,117 @@ static const bwi_argument rnn_arguments[RNN_COUNT] = {
     [ZERO_OUTPUT_FOR_MASK - RETURN_SEQUENCES] = {"zero_output_for_mask", NULL, BWI_BOOL, "false", 0, 0, NULL},
 };
 
-/* The layer whose step the cell is: its arguments are the cell's, by name, and the RNN's. */
-static bw_node *build_rnn(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
+/* The layer whose step the cell is: its arguments are the cell's, by name, and the RNN's. False, after a message, if there is
+ * none. */
+static bool layer_of_cell(const bwi_layer *layer, bwi_graph *graph, const bwi_layer *cell, bwi_layer *own)
 {
     static const struct {
         const bwi_layer_row *cell, *layer;
     } rows[] = {{&bwi_layer_simple_rnn_cell, &bwi_layer_simple_rnn},
                 {&bwi_layer_lstm_cell, &bwi_layer_lstm},
                 {&bwi_layer_gru_cell, &bwi_layer_gru}};
-    const bwi_layer *cell = layer->inner[0];
-    bwi_layer own = *cell;
-    own.row = NULL;
-    own.inner[0] = own.inner[1] = NULL;
+    *own = *cell;
+    own->row = NULL;
+    own->inner[0] = own->inner[1] = own->above = NULL;
     for (size_t i = 0; i < BWI_COUNT(rows); i++) {
-        own.row = cell->row == rows[i].cell ? rows[i].layer : own.row;
+        own->row = cell->row == rows[i].cell ? rows[i].layer : own->row;
     }
-    if (!own.row) {
-        return bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected a cell within it, got %s", layer->name,
-                              cell->row->class_name);
+    if (!own->row) {
+        bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected a cell within it, got %s", layer->name,
+                       cell->row->class_name);
+        return false;
     }
-    snprintf(own.name, sizeof own.name, "%s", layer->name);
-    own.trainable = layer->trainable && cell->trainable;
-    for (int i = 0; i < own.row->argument_count; i++) {
-        const char *name = own.row->arguments[i].name;
+    snprintf(own->name, sizeof own->name, "%s", layer->name);
+    own->trainable = layer->trainable && layer->inner[0]->trainable && cell->trainable;
+    for (int i = 0; i < own->row->argument_count; i++) {
+        const char *name = own->row->arguments[i].name;
         for (int k = 0; k < cell->row->argument_count; k++) {
-            own.values[i] = strcmp(cell->row->arguments[k].name, name) == 0 ? cell->values[k] : own.values[i];
+            own->values[i] = strcmp(cell->row->arguments[k].name, name) == 0 ? cell->values[k] : own->values[i];
         }
         for (int k = 0; k < RNN_COUNT; k++) {
-            own.values[i] = strcmp(rnn_arguments[k].name, name) == 0 ? layer->values[k] : own.values[i];
+            own->values[i] = strcmp(rnn_arguments[k].name, name) == 0 ? layer->values[k] : own->values[i];
         }
     }
+    return true;
+}
+
+/* In a stack, variables and their groups have the cell's name, which Keras numbers by class. */
+static void name_cell(const bwi_layer *layer, const bwi_layer *first, const bwi_layer *cell, bwi_graph *graph, int from)
+{
+    char name[32];
+    int same = 0;
+    for (const bwi_layer *c = first; c != cell; c = c->above) {
+        same += c->row == cell->row;
+    }
+    if (same) {
+        snprintf(name, sizeof name, "%.20s_%d", cell->row->base_name, same);
+    } else {
+        snprintf(name, sizeof name, "%.20s", cell->row->base_name);
+    }
+    for (int v = from; v < graph->variable_count; v++) {
+        bwi_variable *variable = graph->variables[v];
+        char own[sizeof variable->name];
+        snprintf(own, sizeof own, "%.63s/%.24s%.20s", layer->name, name, variable->name + strlen(layer->name));
+        snprintf(variable->name, sizeof variable->name, "%s", own);
+        snprintf(variable->place, sizeof variable->place, "cell/cells/%.30s", name);
+    }
+}
+
+/* One cell's layer, on its own part of the given states. */
+static bw_node *build_one(const bwi_layer *layer, bwi_graph *graph, const bwi_layer *cell, bw_node *const *inputs, int input_count)
+{
+    bwi_layer own;
+    int before = graph->variable_count;
+    if (!layer_of_cell(layer, graph, cell, &own)) {
+        return NULL;
+    }
+    if (cell->above) { /* the next cell takes every step */
+        own.values[RETURN_SEQUENCES].flag = true;
+    }
     bw_node *node = own.row->build(&own, graph, inputs, input_count);
-    for (int v = layer->first_variable; node && !own.trainable && v < graph->variable_count; v++) {
+    for (int v = before; node && !own.trainable && v < graph->variable_count; v++) {
         graph->variables[v]->trainable = false;
     }
     return node;
 }
+
+/* Cells in a stack are layers one after another: each step of one is a step of the next. Where steps are taken backwards, each
+ * layer takes them so, which needs their order turned back between two of them. */
+static bw_node *build_rnn(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
+{
+    bool stack = layer->inner[0]->row == &bwi_layer_stacked_rnn_cells;
+    const bwi_layer *first = stack ? layer->inner[0]->inner[0] : layer->inner[0];
+    int states = bwi_layer_states(layer), given = 1;
+    bw_node *one[BWI_MAX_POINTS] = {inputs[0]};
+    if (input_count > 1 && input_count != 1 + states) {
+        return bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: initial_state: expected %d states, got %d", layer->name,
+                              states, input_count - 1);
+    }
+    for (const bwi_layer *cell = first; cell; cell = cell->above) {
+        int before = graph->variable_count, own = input_count > 1 ? bwi_layer_states(cell) : 0;
+        for (int i = 0; i < own; i++) {
+            one[1 + i] = inputs[given++];
+        }
+        bw_node *node = build_one(layer, graph, cell, one, 1 + own);
+        if (stack) {
+            name_cell(layer, first, cell, graph, before);
+        }
+        if (node && cell->above && layer->values[GO_BACKWARDS - RETURN_SEQUENCES].flag) {
+            node = bwi_graph_add(graph, &bwi_op_reverse, layer->name, NULL, 0, &node, 1, NULL, 0);
+        }
+        if (!node) {
+            return NULL;
+        }
+        if (cell->above) {
+            node->mask = inputs[0]->mask;
+        }
+        one[0] = node;
+    }
+    return one[0];
+}
+
+const bwi_layer_row bwi_layer_stacked_rnn_cells = {"StackedRNNCells", "stacked_rnn_cells", "stacked_rnn_cells", NULL, 0,
+                                                   build_cell,        BWI_LAYER_WRAPS};
 
 const bwi_layer_row bwi_layer_rnn = {"RNN", "rnn", "rnn", rnn_arguments, RNN_COUNT, build_rnn, FLAGS | BWI_LAYER_WRAPS};
 
@@ -325,7 +401,10 @@ int bwi_layer_states(const bwi_layer *layer)
         return 2;
     }
     int inner = layer->inner[0] ? bwi_layer_states(layer->inner[0]) : 0;
-    return row == &bwi_layer_rnn ? inner : row == &bwi_layer_bidirectional ? 2 * inner : 0;
+    for (const bwi_layer *cell = layer->inner[0]; cell && row == &bwi_layer_stacked_rnn_cells; cell = cell->above) {
+        inner += cell == layer->inner[0] ? 0 : bwi_layer_states(cell);
+    }
+    return row == &bwi_layer_rnn || row == &bwi_layer_stacked_rnn_cells ? inner : row == &bwi_layer_bidirectional ? 2 * inner : 0;
 }
 
 int bwi_layer_parts(const bwi_layer *layer)

@@ -57,6 +57,7 @@ const bwi_layer_row *const bwi_layer_rows[] = {&bwi_layer_conv2d,
                                                &bwi_layer_simple_rnn_cell,
                                                &bwi_layer_lstm_cell,
                                                &bwi_layer_gru_cell,
+                                               &bwi_layer_stacked_rnn_cells,
                                                &bwi_layer_resizing,
                                                &bwi_layer_random_grayscale,
                                                &bwi_layer_random_color_degeneration,
@@ -221,7 +222,7 @@ const char *bwi_layer_order(const bwi_layer_row *row)
 static const struct {
     const char *names, *kind;
 } absent[] = {
-    {"stacked_rnn_cells conv_lstm1d conv_lstm2d conv_lstm3d", "recurrent layers of this kind are"},
+    {"conv_lstm1d conv_lstm2d conv_lstm3d", "recurrent layers of this kind are"},
     {"spectral_normalization", "normalisation of weights is"},
     {"random_crop random_shear random_hue random_saturation random_erasing random_gaussian_blur "
      "random_perspective random_sharpness random_elastic_transform random_color_jitter "
@@ -231,7 +232,6 @@ static const struct {
     {"mel_spectrogram stft_spectrogram", "layers that prepare sound are"},
     {"reversible_embedding", "a transposed embedding is"},
     {"flax_layer jax_layer tfsm_layer torch_module_wrapper", "layers that carry other programs are"},
-    {"gru_cell lstm_cell simple_rnn_cell stacked_rnn_cells", "cells by themselves are"},
     {"lambda", "layers that carry code are"},
 };
 

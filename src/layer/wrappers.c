@@ -19,7 +19,7 @@ static bw_node *build_inner(const bwi_layer *outer, const bwi_layer *inner, cons
         char own[sizeof variable->name], group[sizeof variable->place];
         const char *rest = variable->name + strlen(outer->name);
         snprintf(group, sizeof group, "%s", variable->place);
-        snprintf(own, sizeof own, "%.63s/%.23s%.23s", outer->name, part, rest);
+        snprintf(own, sizeof own, "%.63s/%.20s%.27s", outer->name, part, rest);
         snprintf(variable->name, sizeof variable->name, "%s", own);
         snprintf(variable->place, sizeof variable->place, "%.15s%s%.30s", place, group[0] ? "/" : "", group);
         variable->trainable = variable->trainable && inner->trainable;

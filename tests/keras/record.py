@@ -242,6 +242,9 @@ def model_of(expression, x):
         kind, positions = LAYERS[name]
         return lambda *by_position, **options: layer_class(kind)(**dict(zip(positions.split(), by_position)), **options)
 
+    def stack(*cells):
+        return keras.layers.StackedRNNCells(list(cells))
+
     inner |= {n: making(n) for n in ("relu", "leaky_relu", "elu", "softmax")}  # layers as activations
     for text in split(expression, " "):
         point, text = re.fullmatch(r"(?:([a-z]\w*)=)?([a-z]\w*(?:\(.*\))?)", text).groups()
@@ -269,7 +272,7 @@ def model_of(expression, x):
                 current = order[-1](current, *others, **call) if positions else order[-1]([current] + others, **call)
         else:
             kind, positions = LAYERS[name]
-            by_position, options = arguments(inside, inner | ({n: making(n) for n in HELD} if name in WRAPPERS else {}))
+            by_position, options = arguments(inside, inner | ({n: making(n) for n in HELD} | {"stacked_rnn_cells": stack} if name in WRAPPERS else {}))
             if name in WRAPPERS and not isinstance(by_position[0], keras.Layer):
                 by_position = (by_position[0](),)
             if positions.startswith("*"):
