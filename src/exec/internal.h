@@ -122,9 +122,10 @@ struct bwi_exec {
     bwi_ledger *ledger; /* of the step at hand, if it is timed; NULL: it is not */
     bwi_ledger times;
     bwi_timing timing;
-    uint64_t seed, update;
+    uint64_t seed;
     size_t data_budget; /* bytes for samples that are made ahead; 0: as many as the data wants */
     double flops;       /* of one sample, forward */
+    uint64_t update;    /* not beside the seed: each step stores it, and a tile would copy both at once, which waits for that */
 
     /* The window. */
     int64_t samples, tiles;
