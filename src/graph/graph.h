@@ -270,8 +270,8 @@ enum {
     BWI_OP_WHOLE_BATCH = 1 << 5,        /* its forward in training needs statistics of the whole batch */
     BWI_OP_NO_GRADIENT = 1 << 6,        /* nothing flows back through it */
     BWI_OP_INFERENCE_PROLOGUE = 1 << 7, /* its prologue is needed for inference, too */
-    BWI_OP_ADDS_LATE = 1 << 8,          /* backward_weights asks bwi_tile_may_add before it touches the lane */
-    BWI_OP_TRAINING_ONLY = 1 << 8       /* in inference dst is src */
+    BWI_OP_TRAINING_ONLY = 1 << 8,      /* in inference dst is src */
+    BWI_OP_ADDS_LATE = 1 << 9           /* backward_weights asks bwi_tile_may_add before it touches the lane */
 };
 
 /* What backward and backward_weights read besides diff_dst. */
