@@ -274,6 +274,10 @@ enum {
     BWI_OP_ADDS_LATE = 1 << 9           /* backward_weights asks bwi_tile_may_add before it touches the lane */
 };
 
+_Static_assert((BWI_OP_VIEW | BWI_OP_IN_PLACE | BWI_OP_BACKWARD_IN_PLACE | BWI_OP_INPUT | BWI_OP_SUMS | BWI_OP_WHOLE_BATCH |
+                BWI_OP_NO_GRADIENT | BWI_OP_INFERENCE_PROLOGUE | BWI_OP_TRAINING_ONLY | BWI_OP_ADDS_LATE) == (1 << 10) - 1,
+               "each property has a bit of its own");
+
 /* What backward and backward_weights read besides diff_dst. */
 enum { BWI_READS_SRC = 1, BWI_READS_DST = 2, BWI_READS_WORKSPACE = 4 };
 

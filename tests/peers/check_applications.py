@@ -39,6 +39,13 @@ def settle(keras, model, x):
         l.momentum = 0.99
 
 
+def finalize(keras, model):
+    """A Normalization computes with copies of its variables, which assigning to them leaves as they were."""
+    for l in layers_of(model, keras.layers.Normalization):
+        if l.input_mean is None:
+            l.finalize_state()
+
+
 def disturb(keras, np, model, g):
     """No variable stays at its initial value. Scales that begin near zero (ConvNeXt's) would hide what lies before them, and without
     any normalization (VGG) Glorot's weights would let the signal fade."""
@@ -54,9 +61,7 @@ def disturb(keras, np, model, g):
             v.assign(value + 0.05 * g.randn(*value.shape))
         elif not normalized:
             v.assign(value * 2 ** 0.5)
-    for l in layers_of(model, keras.layers.Normalization):
-        if l.input_mean is None:
-            l.finalize_state()  # it computes with copies of its variables
+    finalize(keras, model)
 
 
 def build(keras, np, name):
@@ -87,6 +92,7 @@ def steady(keras, model, dtype):
     own = [keras.ops.convert_to_numpy(v) for v in model.weights if "seed" not in v.name]
     for v, value in zip([v for v in made.weights if "seed" not in v.name], own, strict=True):
         v.assign(value)
+    finalize(keras, made)
     return made
 
 
