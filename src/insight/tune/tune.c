@@ -20,7 +20,7 @@ bw_status bwi_tuner_meet(bwi_tuner *t, bw_status status, double *numbers, int co
     }
     status = bwi_ranks_enter(t->ctx, status);
     status = status == BW_OK ? bwi_ranks_take_first(t->ctx, &t->now, 1) : status;
-    return status == BW_OK ? bwi_ranks_take_first(t->ctx, numbers, count) : status;
+    return status == BW_OK && count > 0 ? bwi_ranks_take_first(t->ctx, numbers, count) : status;
 }
 
 bool bwi_tuner_ends(const bwi_tuner *t, double seconds, double most)
